@@ -1,0 +1,3 @@
+#include "arrays.hpp"
+
+void bind_pairs(nanobind::module_&) {}

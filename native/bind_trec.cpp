@@ -1,0 +1,3 @@
+#include "arrays.hpp"
+
+void bind_trec(nanobind::module_&) {}

@@ -1,0 +1,28 @@
+// Table of contents of rankwise._core: each bind_<topic>.cpp registers one topic.
+#include <nanobind/nanobind.h>
+
+#include "parallel.hpp"
+
+namespace nb = nanobind;
+
+void bind_groups(nb::module_& m);
+void bind_metrics(nb::module_& m);
+void bind_letor(nb::module_& m);
+void bind_trec(nb::module_& m);
+void bind_pairs(nb::module_& m);
+void bind_lambdas(nb::module_& m);
+void bind_scoring(nb::module_& m);
+
+NB_MODULE(_core, m) {
+    m.doc() = "Kernels of rankwise over flat arrays and offsets. Private: call the public functions.";
+    m.attr("__version__") = RANKWISE_VERSION;
+    m.def("max_threads", [] { return rankwise::thread_count(0); },
+          "Number of threads the kernels use unless told otherwise.");
+    bind_groups(m);
+    bind_metrics(m);
+    bind_letor(m);
+    bind_trec(m);
+    bind_pairs(m);
+    bind_lambdas(m);
+    bind_scoring(m);
+}

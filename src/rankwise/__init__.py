@@ -1,0 +1,37 @@
+"""rankwise: learning to rank with one set of conventions.
+
+Names are loaded when first used, so that evaluating a run starts with NumPy alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankwise.data import Groups as Groups
+    from rankwise.data import Queries as Queries
+    from rankwise.data import concatenate as concatenate
+    from rankwise.data import group_rows as group_rows
+    from rankwise.data import qid_from_sizes as qid_from_sizes
+
+# module -> public names; the one list of what rankwise offers.
+_PUBLIC = {
+    "data": ["Groups", "Queries", "concatenate", "group_rows", "qid_from_sizes"],
+}
+_HOME = {name: module for module, names in _PUBLIC.items() for name in names}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'rankwise' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"rankwise.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_HOME))

@@ -1,0 +1,228 @@
+"""Checks of user input, and every sentence that reports a bad one.
+
+All messages have one form: **where: what must hold, what came; the remedy.** A check returns
+the value in the form the kernels take (contiguous, float64 or int64) or raises ``ValueError`` or
+``TypeError``. Nothing here modifies its arguments.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> ValueError:
+    """The error for a name that is not in a list, with the closest known one."""
+    names = sorted(known)
+    close = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    return ValueError(f"unknown {kind} {name!r}; known: {', '.join(names)}{hint}")
+
+
+def vector(where: str, name: str, values: ArrayLike) -> Floats:
+    """A one-dimensional contiguous float64 array; integers and booleans are converted."""
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(
+            f"{where}: {name} must be one-dimensional, one value per document, "
+            f"got shape {array.shape}"
+        )
+    if array.dtype.kind not in "biuf":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{where}: {name} must be numbers, got {_example(array)}"
+            ) from None
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def same_length(where: str, **columns: Any) -> int:
+    """Checks that all columns have the same number of rows and returns it."""
+    lengths = {name: len(column) for name, column in columns.items() if column is not None}
+    if len(set(lengths.values())) > 1:
+        names = list(lengths)
+        raise ValueError(
+            f"{where}: {_and(names)} must have the same length, "
+            f"got {_and([str(lengths[n]) for n in names])}"
+        )
+    return next(iter(lengths.values()))
+
+
+def scores(where: str, y_score: ArrayLike) -> Floats:
+    """Scores: finite or minus infinity ("not retrieved"), never NaN."""
+    array = vector(where, "y_score", y_score)
+    # A sum is NaN or +inf whenever an entry is; -inf alone is allowed, so look closer only then.
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = array.sum()
+    if np.isnan(total) or total == np.inf or total == -np.inf:
+        bad = np.flatnonzero(np.isnan(array) | (array == np.inf))
+        if len(bad):
+            raise ValueError(
+                f"{where}: y_score must not hold NaN or +inf, got {array[bad[0]]} at row "
+                f"{bad[0]} ({len(bad)} such rows); a document that was not retrieved scores -inf"
+            )
+    return array
+
+
+def labels(where: str, y_true: ArrayLike, *, unjudged: bool = True) -> Floats:
+    """Relevance labels: nonnegative and finite; NaN marks an unjudged document where allowed."""
+    array = vector(where, "y_true" if unjudged else "y", y_true)
+    if len(array) == 0:
+        return array
+    name = "y_true" if unjudged else "y"
+    low, high = np.fmin.reduce(array), np.fmax.reduce(array)
+    if low < 0 or high == np.inf:
+        bad = np.flatnonzero((array < 0) | (array == np.inf))
+        raise ValueError(
+            f"{where}: {name} must be relevance labels of at least 0 and finite, "
+            f"got {array[bad[0]]:g} at row {bad[0]} ({len(bad)} such rows)"
+        )
+    if not unjudged and np.isnan(array).any():
+        row = int(np.flatnonzero(np.isnan(array))[0])
+        raise ValueError(
+            f"{where}: {name} must not hold NaN, got NaN at row {row}; "
+            "drop the unjudged documents first"
+        )
+    return array
+
+
+def weights(where: str, sample_weight: ArrayLike | None, n_docs: int) -> Floats | None:
+    """Document weights: nonnegative and finite, one per document, or None."""
+    if sample_weight is None:
+        return None
+    array = vector(where, "sample_weight", sample_weight)
+    if len(array) != n_docs:
+        raise ValueError(
+            f"{where}: sample_weight must hold one weight per document, "
+            f"got {len(array)} for {n_docs} documents"
+        )
+    bad = np.flatnonzero(~(array >= 0) | (array == np.inf))
+    if len(bad):
+        raise ValueError(
+            f"{where}: sample_weight must be at least 0 and finite, "
+            f"got {array[bad[0]]} at row {bad[0]}"
+        )
+    return array
+
+
+def depth(where: str, k: object) -> int:
+    """A cutoff as the kernels take it: a positive integer, or -1 for the whole list."""
+    if k is None:
+        return -1
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ValueError(f"{where}: k must be a positive integer or None, got {k!r}")
+    return int(k)
+
+
+def choice(where: str, name: str, value: object, known: Iterable[str]) -> str:
+    """One of a few words."""
+    options = list(known)
+    if value not in options:
+        raise ValueError(
+            f"{where}: {name} must be one of {', '.join(map(repr, options))}, got {value!r}"
+        )
+    return str(value)
+
+
+def number(
+    where: str,
+    name: str,
+    value: object,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    open_low: bool = False,
+    integer: bool = False,
+) -> float:
+    """A finite number inside a range."""
+    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    ok = isinstance(value, kinds) and not isinstance(value, bool) and np.isfinite(value)
+    if ok:
+        v = float(value)  # type: ignore[arg-type]
+        ok = (v > low if open_low else v >= low) and v <= high
+    if not ok:
+        kind = "an integer" if integer else "a number"
+        bounds = []
+        if np.isfinite(low):
+            bounds.append(f"{'above' if open_low else 'of at least'} {low:g}")
+        if np.isfinite(high):
+            bounds.append(f"at most {high:g}")
+        raise ValueError(
+            f"{where}: {name} must be {' '.join([kind, ' and '.join(bounds)]).strip()}, "
+            f"got {value!r}"
+        )
+    return int(value) if integer else float(value)  # type: ignore[call-overload, no-any-return]
+
+
+def matrix(where: str, X: Any, *, n_features: int | None = None) -> Any:
+    """Features as a C-contiguous float32/float64 matrix or a canonical CSR one.
+
+    Frames (pandas, polars, pyarrow) are converted; NaN means missing and stays; infinite values
+    are refused.
+    """
+    if hasattr(X, "tocsr") and hasattr(X, "nnz"):
+        import scipy.sparse as sp
+
+        X = sp.csr_matrix(X)
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        values = X.data
+    else:
+        if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):
+            X = X.to_numpy()
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(
+                f"{where}: X must be two-dimensional, (n_docs, n_features), got shape {X.shape}. "
+                "Reshape your data: X.reshape(-1, 1) for a single feature, "
+                "X.reshape(1, -1) for a single document"
+            )
+        if X.dtype.kind == "c":
+            raise ValueError(f"{where}: X must be real. Complex data not supported, got {X.dtype}")
+        if X.dtype not in (np.float32, np.float64):
+            try:
+                X = X.astype(np.float64)
+            except (TypeError, ValueError) as e:
+                kind = TypeError if isinstance(e, TypeError) else ValueError
+                raise kind(f"{where}: X must be numbers, got {_example(X)}: {e}") from None
+        X = np.ascontiguousarray(X)
+        values = X
+    if X.shape[1] == 0:
+        raise ValueError(
+            f"{where}: X must have at least one feature, got 0 feature(s) (shape={X.shape}) "
+            "while a minimum of 1 is required."
+        )
+    if X.shape[0] == 0:
+        raise ValueError(
+            f"{where}: X must have at least one document, got 0 sample(s) (shape={X.shape}) "
+            "while a minimum of 1 is required."
+        )
+    if np.isinf(values).any():
+        raise ValueError(f"{where}: X must not hold infinity; clip the values or mark them as NaN")
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(
+            f"{where}: X has {X.shape[1]} features, but {where.split('.')[0]} is expecting "
+            f"{n_features} features as input, the number it was fitted with"
+        )
+    return X
+
+
+def _example(array: NDArray[Any]) -> str:
+    flat = array.ravel()
+    return f"{flat[0]!r} ({array.dtype})" if flat.size else str(array.dtype)
+
+
+def _and(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
