@@ -36,11 +36,15 @@ class Groups:
     order : int64 array of shape (n_docs,) or None
         ``column[order]`` is grouped by query, rows of one query in input order. None when the
         rows already are.
+    docs_descending : bool
+        True when the documents of each query are stored by descending document id, as
+        :func:`rankwise.join` leaves them; ``ties="trec"`` then needs no document ids.
     """
 
     offsets: NDArray[np.int64]
     ids: NDArray[Any]
     order: NDArray[np.int64] | None = None
+    docs_descending: bool = False
 
     @property
     def n_docs(self) -> int:
