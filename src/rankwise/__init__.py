@@ -14,11 +14,16 @@ if TYPE_CHECKING:
     from rankwise.data import concatenate as concatenate
     from rankwise.data import group_rows as group_rows
     from rankwise.data import qid_from_sizes as qid_from_sizes
+    from rankwise.metrics import Metric as Metric
+    from rankwise.metrics import evaluate as evaluate
+    from rankwise.metrics import parse_metric as parse_metric
+    from rankwise.metrics import parse_metrics as parse_metrics
     from rankwise.synthetic import make_queries as make_queries
 
 # module -> public names; the one list of what rankwise offers.
 _PUBLIC = {
     "data": ["Groups", "Queries", "concatenate", "group_rows", "qid_from_sizes"],
+    "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
     "synthetic": ["make_queries"],
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
