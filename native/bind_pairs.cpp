@@ -1,3 +1,210 @@
-#include "arrays.hpp"
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 
-void bind_pairs(nanobind::module_&) {}
+#include <memory>
+#include <optional>
+
+#include "arrays.hpp"
+#include "pairs_hinge.hpp"
+#include "pairs_logistic.hpp"
+
+namespace {
+
+using namespace rankwise;
+using namespace nb::literals;
+using Column = In<double>;
+
+void check_length(const char* name, const Column& column, int64_t n) {
+    if (static_cast<int64_t>(column.shape(0)) != n)
+        throw nb::value_error((std::string(name) + " must have " + std::to_string(n) +
+                               " entries, got " + std::to_string(column.shape(0)))
+                                  .c_str());
+}
+
+// A feature matrix that keeps the arrays it looks at alive.
+struct Features {
+    std::unique_ptr<Rows> rows;
+    nb::object kept;
+};
+
+template <class T>
+Features* dense_features(In2<T> X) {
+    return new Features{std::make_unique<DenseRows<T>>(X.data(), X.shape(0), X.shape(1)),
+                        nb::make_tuple(X)};
+}
+
+template <class T, class I>
+Features* sparse_features(In<T> data, In<I> columns, In<I> starts, int64_t n_columns) {
+    const I* start = starts.data();
+    const int64_t n = static_cast<int64_t>(starts.shape(0)) - 1;
+    bool ok = n >= 0 && start[0] == 0 && static_cast<size_t>(start[n]) == data.shape(0) &&
+              data.shape(0) == columns.shape(0);
+    for (int64_t i = 0; ok && i < n; ++i) ok = start[i] <= start[i + 1];
+    for (size_t k = 0; ok && k < columns.shape(0); ++k)
+        ok = columns.data()[k] >= 0 && columns.data()[k] < n_columns;
+    if (!ok) throw nb::value_error("data, columns and starts must form a CSR matrix");
+    auto rows =
+        std::make_unique<SparseRows<T, I>>(data.data(), columns.data(), start, n, n_columns);
+    return new Features{std::move(rows), nb::make_tuple(data, columns, starts)};
+}
+
+Out<double> scores(const Features& X, Column w, int n_threads) {
+    check_length("w", w, X.rows->n_columns);
+    auto out = new_array<double>(X.rows->n_rows);
+    nb::gil_scoped_release release;
+    matvec(*X.rows, w.data(), out.data(), n_threads);
+    return out;
+}
+
+Out<double> transposed(const Features& X, Column z, int n_threads) {
+    check_length("z", z, X.rows->n_rows);
+    auto out = new_array<double>(X.rows->n_columns);
+    nb::gil_scoped_release release;
+    transposed_matvec(*X.rows, z.data(), out.data(), n_threads);
+    return out;
+}
+
+// Labels, offsets and weights, checked, handed to the constructor of a loss.
+template <class Loss, class... Options>
+Loss* new_loss(Column y, In<int64_t> offsets, std::optional<Column> weight, Options... options) {
+    check_offsets(offsets, y.shape(0));
+    if (weight) check_length("weight", *weight, static_cast<int64_t>(y.shape(0)));
+    nb::gil_scoped_release release;
+    return new Loss(y.data(), offsets.data(), static_cast<int64_t>(offsets.shape(0)) - 1,
+                    weight ? weight->data() : nullptr, options...);
+}
+
+using Evaluation = std::tuple<Out<double>, Out<double>, Out<double>>;
+
+Evaluation evaluate_scores(QueryLoss& loss, Column s, bool values, int n_threads) {
+    check_length("s", s, loss.n_docs());
+    auto value = new_array<double>(values ? loss.n_queries() : 0);
+    auto gradient = new_array<double>(loss.n_docs());
+    auto curvature = new_array<double>(loss.n_docs());
+    nb::gil_scoped_release release;
+    evaluate(loss, s.data(), values ? value.data() : nullptr, gradient.data(), curvature.data(),
+             n_threads);
+    return {value, gradient, curvature};
+}
+
+Out<double> hessian_product(const QueryLoss& loss, Column v, int n_threads) {
+    check_length("v", v, loss.n_docs());
+    auto out = new_array<double>(loss.n_docs());
+    nb::gil_scoped_release release;
+    product(loss, v.data(), out.data(), n_threads);
+    return out;
+}
+
+void check_linear(const QueryLoss& loss, const Features& X, const Column& w) {
+    check_length("w", w, X.rows->n_columns);
+    if (X.rows->n_rows != loss.n_docs())
+        throw nb::value_error("the feature matrix must have one row per document of the loss");
+}
+
+std::tuple<Out<double>, Out<double>, double, Out<double>> evaluate_linear(QueryLoss& loss,
+                                                                          const Features& X,
+                                                                          Column w, double shift,
+                                                                          int n_threads) {
+    check_linear(loss, X, w);
+    auto value = new_array<double>(loss.n_queries());
+    auto gradient = new_array<double>(X.rows->n_columns);
+    auto curvature = new_array<double>(loss.n_docs());
+    nb::gil_scoped_release release;
+    const double total =
+        linear_pass(loss, *X.rows, w.data(), shift, gradient.data(), n_threads,
+                    [&](int64_t q, const double* s, double* z) {
+                        loss.evaluate(q, s, value.data() + q, z, curvature.data() + loss.begin(q));
+                    });
+    return {value, gradient, total, curvature};
+}
+
+std::tuple<Out<double>, double> product_linear(const QueryLoss& loss, const Features& X, Column u,
+                                               double shift, int n_threads) {
+    check_linear(loss, X, u);
+    auto out = new_array<double>(X.rows->n_columns);
+    nb::gil_scoped_release release;
+    const double total =
+        linear_pass(loss, *X.rows, u.data(), shift, out.data(), n_threads,
+                    [&](int64_t q, const double* s, double* z) { loss.product(q, s, z); });
+    return {out, total};
+}
+
+Out2<double> gram_matrix(In2<double> B, int n_threads) {
+    const size_t d = B.shape(1);
+    if (d % 8 != 0) throw nb::value_error("the number of columns must be a multiple of 8");
+    auto out = new_matrix<double>(d, d);
+    nb::gil_scoped_release release;
+    gram(B.data(), static_cast<int64_t>(B.shape(0)), static_cast<int64_t>(d), out.data(),
+         n_threads);
+    return out;
+}
+
+Out2<double> cholesky_factor(In2<double> A) {
+    const size_t d = A.shape(0);
+    if (A.shape(1) != d) throw nb::value_error("the matrix must be square");
+    auto out = new_matrix<double>(d, d);
+    std::copy(A.data(), A.data() + d * d, out.data());
+    if (!cholesky(out.data(), static_cast<int64_t>(d)))
+        throw nb::value_error("the matrix must be positive definite");
+    return out;
+}
+
+Out<double> solve_factored(In2<double> L, Column b) {
+    check_length("b", b, static_cast<int64_t>(L.shape(0)));
+    auto out = new_array<double>(b.shape(0));
+    std::copy(b.data(), b.data() + b.shape(0), out.data());
+    cholesky_solve(L.data(), static_cast<int64_t>(b.shape(0)), out.data());
+    return out;
+}
+
+void bind_features(nb::module_& m) {
+    const char* doc = "Rows of a feature matrix, dense or CSR, float32 or float64.";
+    auto sparse = [](auto& c, auto data, auto index) {
+        using T = decltype(data);
+        using I = decltype(index);
+        c.def(nb::new_(&sparse_features<T, I>), "data"_a.noconvert(), "columns"_a.noconvert(),
+              "starts"_a.noconvert(), "n_columns"_a);
+    };
+    auto features = nb::class_<Features>(m, "Features", doc);
+    features.def(nb::new_(&dense_features<double>), "X"_a.noconvert())
+        .def(nb::new_(&dense_features<float>), "X"_a.noconvert());
+    sparse(features, double{}, int32_t{});
+    sparse(features, double{}, int64_t{});
+    sparse(features, float{}, int32_t{});
+    sparse(features, float{}, int64_t{});
+    features
+        .def("scores", &scores, "w"_a.noconvert(), "n_threads"_a = 0,
+             "X w; the score of a row depends on that row alone.")
+        .def("transposed", &transposed, "z"_a.noconvert(), "n_threads"_a = 0, "X^T z.");
+}
+
+template <class Loss, class... Options, class... Args>
+void bind_loss(nb::module_& m, const char* name, const Args&... options) {
+    nb::class_<Loss, QueryLoss>(m, name).def(nb::new_(&new_loss<Loss, Options...>),
+                                             "y"_a.noconvert(), "offsets"_a.noconvert(),
+                                             "weight"_a.noconvert().none(), options...);
+}
+
+}  // namespace
+
+void bind_pairs(nb::module_& m) {
+    bind_features(m);
+    nb::class_<QueryLoss>(m, "QueryLoss", "A ranking loss whose labels are fixed.")
+        .def("evaluate", &evaluate_scores, "s"_a.noconvert(), "values"_a = true, "n_threads"_a = 0,
+             "Values per query, gradient and curvature per document at s.")
+        .def("product", &hessian_product, "v"_a.noconvert(), "n_threads"_a = 0,
+             "Hessian at the scores last evaluated, times v.")
+        .def("evaluate_linear", &evaluate_linear, "X"_a, "w"_a.noconvert(), "shift"_a = 0.0,
+             "n_threads"_a = 0,
+             "At the scores X w + shift: values per query, X^T gradient, sum of the gradient, "
+             "curvature.")
+        .def("product_linear", &product_linear, "X"_a, "u"_a.noconvert(), "shift"_a = 0.0,
+             "n_threads"_a = 0, "X^T H (X u + shift) and the sum of H (X u + shift).");
+    bind_loss<SquaredLoss>(m, "SquaredLoss");
+    bind_loss<ListNetLoss>(m, "ListNetLoss");
+    bind_loss<SquaredHingeLoss>(m, "SquaredHingeLoss");
+    bind_loss<RankNetLoss, double>(m, "RankNetLoss", "sigma"_a);
+    m.def("gram", &gram_matrix, "B"_a.noconvert(), "n_threads"_a = 0, "B^T B.");
+    m.def("cholesky", &cholesky_factor, "A"_a.noconvert(), "L in the lower triangle, A = L L^T.");
+    m.def("cholesky_solve", &solve_factored, "L"_a.noconvert(), "b"_a.noconvert(), "(L L^T)^-1 b.");
+}

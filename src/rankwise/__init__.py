@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     from rankwise.metrics import evaluate as evaluate
     from rankwise.metrics import parse_metric as parse_metric
     from rankwise.metrics import parse_metrics as parse_metrics
+    from rankwise.losses import ListNet as ListNet
+    from rankwise.losses import RankNet as RankNet
+    from rankwise.losses import Squared as Squared
+    from rankwise.losses import SquaredHingePairs as SquaredHingePairs
+    from rankwise.losses import parse_loss as parse_loss
     from rankwise.synthetic import make_queries as make_queries
 
 # module -> public names; the one list of what rankwise offers.
 _PUBLIC = {
     "data": ["Groups", "Queries", "concatenate", "group_rows", "qid_from_sizes"],
     "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
+    "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],
     "synthetic": ["make_queries"],
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}

@@ -114,6 +114,18 @@ def weights(where: str, sample_weight: ArrayLike | None, n_docs: int) -> Floats 
     return array
 
 
+def offsets(where: str, values: ArrayLike, n_docs: int) -> NDArray[np.int64]:
+    """Offsets of queries: integers from 0, never falling, up to the number of documents."""
+    array = np.asarray(values)
+    ok = array.ndim == 1 and len(array) > 0 and array.dtype.kind in "iu"
+    if not ok or array[0] != 0 or array[-1] != n_docs or (array[1:] < array[:-1]).any():
+        raise ValueError(
+            f"{where}: offsets must be integers that start at 0, never fall and end at the number "
+            f"of documents, {n_docs}, got {_example(array)}"
+        )
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
 def depth(where: str, k: object) -> int:
     """A cutoff as the kernels take it: a positive integer, or -1 for the whole list."""
     if k is None:

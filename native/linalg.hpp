@@ -1,0 +1,249 @@
+// Products with a feature matrix, dense or sparse by rows, in float64 whatever the storage.
+//
+// The score of a row depends on that row alone: sixteen partial sums by column modulo sixteen,
+// added in one fixed order. A sparse row runs through the same sums (its zeros would add nothing),
+// so it gets the same score as its dense form. Transposed products add up fixed blocks of rows, cut
+// by the shape of the matrix and never by the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "lanes.hpp"
+#include "parallel.hpp"
+#include "simd.hpp"
+
+namespace rankwise {
+
+// The sixteen partial sums p[c % 16] in the order that both kinds of rows use.
+RANKWISE_INLINE double fold(const double* p) {
+    double quarter[4];
+    for (int l = 0; l < 4; ++l) quarter[l] = (p[l] + p[4 + l]) + (p[8 + l] + p[12 + l]);
+    return (quarter[0] + quarter[1]) + (quarter[2] + quarter[3]);
+}
+
+template <class T>
+RANKWISE_INLINE double row_dot(const T* x, const double* w, int64_t d) {
+    HalfLanes sums[4] = {};
+    int64_t j = 0;
+    for (; j + 16 <= d; j += 16)
+        for (int part = 0; part < 4; ++part) {
+            HalfLanes a, b;
+            load(x + j + 4 * part, a);
+            load(w + j + 4 * part, b);
+            sums[part] += a * b;
+        }
+    double p[16];
+    std::memcpy(p, sums, sizeof p);
+    for (; j < d; ++j) p[j & 15] += static_cast<double>(x[j]) * w[j];
+    return fold(p);
+}
+
+template <class T>
+RANKWISE_INLINE void dense_scores(const T* X, int64_t n, int64_t d, const double* w, double* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = row_dot(X + i * d, w, d);
+}
+
+// sums += X^T z, eight rows at a time; rows whose factors are all zero are not read.
+template <class T>
+RANKWISE_INLINE void dense_transposed(const T* X, int64_t n, int64_t d, const double* z,
+                                      double* sums) {
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const double* f = z + i;
+        bool none = true;
+        for (int r = 0; r < 8; ++r) none = none && f[r] == 0;
+        if (none) continue;
+        const T* x = X + i * d;
+        // The next rows are fetched in their order in memory, which eight short streams are not.
+        for (int64_t ahead = 8 * d; ahead < 16 * d; ahead += 64 / sizeof(T))
+            __builtin_prefetch(x + ahead);
+        int64_t j = 0;
+        for (; j + 4 <= d; j += 4) {
+            HalfLanes row[8], total;
+            for (int r = 0; r < 8; ++r) load(x + r * d + j, row[r]);
+            load(sums + j, total);
+            total += ((row[0] * f[0] + row[1] * f[1]) + (row[2] * f[2] + row[3] * f[3])) +
+                     ((row[4] * f[4] + row[5] * f[5]) + (row[6] * f[6] + row[7] * f[7]));
+            store(total, sums + j);
+        }
+        for (; j < d; ++j)
+            for (int r = 0; r < 8; ++r) sums[j] += static_cast<double>(x[r * d + j]) * f[r];
+    }
+    for (; i < n; ++i)
+        for (int64_t j = 0; j < d && z[i] != 0; ++j)
+            sums[j] += static_cast<double>(X[i * d + j]) * z[i];
+}
+
+// Attributes for several instruction sets do not go well with templates: one plain function each.
+RANKWISE_CLONES static void scores_of(const double* X, int64_t n, int64_t d, const double* w,
+                                      double* out) {
+    dense_scores(X, n, d, w, out);
+}
+RANKWISE_CLONES static void scores_of(const float* X, int64_t n, int64_t d, const double* w,
+                                      double* out) {
+    dense_scores(X, n, d, w, out);
+}
+RANKWISE_CLONES static void add_transposed_of(const double* X, int64_t n, int64_t d,
+                                              const double* z, double* sums) {
+    dense_transposed(X, n, d, z, sums);
+}
+RANKWISE_CLONES static void add_transposed_of(const float* X, int64_t n, int64_t d, const double* z,
+                                              double* sums) {
+    dense_transposed(X, n, d, z, sums);
+}
+
+// The rows of a feature matrix. Memory belongs to the caller.
+class Rows {
+  public:
+    virtual ~Rows() = default;
+    // out[i] = x_(begin + i) . w
+    virtual void scores(int64_t begin, int64_t end, const double* w, double* out) const = 0;
+    // sums += sum of z[i] x_(begin + i)
+    virtual void add_transposed(int64_t begin, int64_t end, const double* z,
+                                double* sums) const = 0;
+    int64_t n_rows = 0, n_columns = 0, n_stored = 0;
+
+    // Parts for transposed products: enough work in each, and their sums not larger than the data.
+    int64_t n_blocks() const {
+        const int64_t by_work = n_stored >> 16, by_memory = n_stored / (4 * n_columns + 1);
+        return std::clamp<int64_t>(std::min(by_work, by_memory), 1, 64);
+    }
+};
+
+template <class T>
+class DenseRows final : public Rows {
+  public:
+    DenseRows(const T* X, int64_t n, int64_t d) : X_(X) {
+        n_rows = n, n_columns = d, n_stored = n * d;
+    }
+    void scores(int64_t begin, int64_t end, const double* w, double* out) const override {
+        scores_of(X_ + begin * n_columns, end - begin, n_columns, w, out);
+    }
+    void add_transposed(int64_t begin, int64_t end, const double* z, double* sums) const override {
+        add_transposed_of(X_ + begin * n_columns, end - begin, n_columns, z, sums);
+    }
+
+  private:
+    const T* X_;
+};
+
+template <class T, class I>
+class SparseRows final : public Rows {
+  public:
+    SparseRows(const T* data, const I* columns, const I* starts, int64_t n, int64_t d)
+        : data_(data), columns_(columns), starts_(starts) {
+        n_rows = n, n_columns = d, n_stored = static_cast<int64_t>(starts[n]) + n;
+    }
+    void scores(int64_t begin, int64_t end, const double* w, double* out) const override {
+        for (int64_t i = begin; i < end; ++i) {
+            double p[16] = {};
+            for (I k = starts_[i]; k < starts_[i + 1]; ++k)
+                p[columns_[k] & 15] += static_cast<double>(data_[k]) * w[columns_[k]];
+            out[i - begin] = fold(p);
+        }
+    }
+    void add_transposed(int64_t begin, int64_t end, const double* z, double* sums) const override {
+        for (int64_t i = begin; i < end; ++i) {
+            const double factor = z[i - begin];
+            if (factor == 0) continue;
+            for (I k = starts_[i]; k < starts_[i + 1]; ++k)
+                sums[columns_[k]] += static_cast<double>(data_[k]) * factor;
+        }
+    }
+
+  private:
+    const T* data_;
+    const I *columns_, *starts_;
+};
+
+inline void matvec(const Rows& X, const double* w, double* out, int n_threads) {
+    const int64_t chunk = 1024;
+    parallel_for((X.n_rows + chunk - 1) / chunk, X.n_stored, n_threads, [&](int64_t c) {
+        const int64_t begin = c * chunk, end = std::min(begin + chunk, X.n_rows);
+        X.scores(begin, end, w, out + begin);
+    });
+}
+
+// The sums of all blocks, added in the order of the blocks.
+inline void add_up(const std::vector<double>& parts, int64_t n_parts, int64_t d, double* out) {
+    std::fill(out, out + d, 0.0);
+    for (int64_t b = 0; b < n_parts; ++b)
+        for (int64_t j = 0; j < d; ++j) out[j] += parts[static_cast<size_t>(b * d + j)];
+}
+
+inline void transposed_matvec(const Rows& X, const double* z, double* out, int n_threads) {
+    const int64_t blocks = X.n_blocks(), d = X.n_columns;
+    std::vector<double> parts(static_cast<size_t>(blocks * d), 0.0);
+    parallel_for(blocks, X.n_stored, n_threads, [&](int64_t b) {
+        const int64_t begin = X.n_rows * b / blocks, end = X.n_rows * (b + 1) / blocks;
+        X.add_transposed(begin, end, z + begin, parts.data() + b * d);
+    });
+    add_up(parts, blocks, d, out);
+}
+
+// Rows [a, a + 4) and columns [b, b + 8) of B^T B.
+RANKWISE_CLONES static void gram_tile(const double* B, int64_t n, int64_t d, int64_t a, int64_t b,
+                                      double* tile) {
+    Lanes s0 = {}, s1 = {}, s2 = {}, s3 = {};
+    for (int64_t r = 0; r < n; ++r) {
+        const double* x = B + r * d;
+        Lanes right;
+        load(x + b, right);
+        s0 += right * x[a];
+        s1 += right * x[a + 1];
+        s2 += right * x[a + 2];
+        s3 += right * x[a + 3];
+    }
+    store(s0, tile);
+    store(s1, tile + 8);
+    store(s2, tile + 16);
+    store(s3, tile + 24);
+}
+
+// out (d x d) = B^T B for a row-major B (n x d). d must be a multiple of 8 (pad with zero columns).
+inline void gram(const double* B, int64_t n, int64_t d, double* out, int n_threads) {
+    parallel_for(d / 4, n * d * d / 8, n_threads, [&](int64_t part) {
+        const int64_t a = part * 4;
+        double tile[32];
+        for (int64_t b = a / 8 * 8; b < d; b += 8) {
+            gram_tile(B, n, d, a, b, tile);
+            for (int64_t i = 0; i < 4; ++i)
+                for (int64_t j = 0; j < 8; ++j) {
+                    if (b + j < a + i) continue;
+                    out[(a + i) * d + b + j] = tile[i * 8 + j];
+                    out[(b + j) * d + a + i] = tile[i * 8 + j];
+                }
+        }
+    });
+}
+
+// In place A = L L^T, L in the lower triangle; false when A is not positive definite.
+inline bool cholesky(double* A, int64_t d) {
+    for (int64_t i = 0; i < d; ++i)
+        for (int64_t j = 0; j <= i; ++j) {
+            const double rest = A[i * d + j] - row_dot(A + i * d, A + j * d, j);
+            if (i != j) {
+                A[i * d + j] = rest / A[j * d + j];
+            } else {
+                if (!(rest > 0)) return false;
+                A[i * d + i] = std::sqrt(rest);
+            }
+        }
+    return true;
+}
+
+// x = (L L^T)^-1 x
+inline void cholesky_solve(const double* L, int64_t d, double* x) {
+    for (int64_t i = 0; i < d; ++i) {
+        x[i] = (x[i] - row_dot(L + i * d, x, i)) / L[i * d + i];
+    }
+    for (int64_t i = d - 1; i >= 0; --i) {
+        x[i] /= L[i * d + i];
+        for (int64_t k = 0; k < i; ++k) x[k] -= L[i * d + k] * x[i];
+    }
+}
+
+}  // namespace rankwise

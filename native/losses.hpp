@@ -1,0 +1,182 @@
+// Ranking losses, one query at a time: labels are fixed when the loss is made, scores come and go.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "linalg.hpp"
+#include "parallel.hpp"
+
+namespace rankwise {
+
+// A loss sees one query, so queries can be worked on in any order and by any thread. A document
+// without a label (NaN) takes no part: its gradient and curvature are zero.
+class QueryLoss {
+  public:
+    QueryLoss(const int64_t* offsets, int64_t n_queries)
+        : offsets_(offsets, offsets + n_queries + 1) {}
+    virtual ~QueryLoss() = default;
+
+    int64_t n_queries() const { return static_cast<int64_t>(offsets_.size()) - 1; }
+    int64_t n_docs() const { return offsets_.back(); }
+    int64_t begin(int64_t q) const { return offsets_[q]; }
+    int64_t size(int64_t q) const { return offsets_[q + 1] - offsets_[q]; }
+    // A rough number of steps of one evaluation of all queries.
+    virtual int64_t work() const { return n_docs() * 20; }
+
+    // Gradient and curvature (the Hessian's diagonal) of query q at its scores s, and its value
+    // where `value` is not null. Keeps what `product` needs.
+    virtual void evaluate(int64_t q, const double* s, double* value, double* gradient,
+                          double* curvature) = 0;
+    // out = Hessian of query q, at the scores last given to evaluate, times v.
+    virtual void product(int64_t q, const double* v, double* out) const = 0;
+
+  protected:
+    std::vector<int64_t> offsets_;
+};
+
+// Document weights, all one where none are given.
+class Weights {
+  public:
+    Weights(const double* weight, int64_t n) {
+        if (weight) values_.assign(weight, weight + n);
+    }
+    double operator[](int64_t i) const { return values_.empty() ? 1.0 : values_[i]; }
+
+  private:
+    std::vector<double> values_;
+};
+
+// sum of w (s - y)^2 / 2
+class SquaredLoss final : public QueryLoss {
+  public:
+    SquaredLoss(const double* y, const int64_t* offsets, int64_t n_queries, const double* weight)
+        : QueryLoss(offsets, n_queries), y_(y, y + n_docs()), weight_(weight, n_docs()) {}
+    int64_t work() const override { return n_docs(); }
+
+    void evaluate(int64_t q, const double* s, double* value, double* gradient,
+                  double* curvature) override {
+        double total = 0;
+        const int64_t first = begin(q);
+        for (int64_t i = 0; i < size(q); ++i) {
+            const double w = factor(first + i);
+            const double miss = w == 0 ? 0 : s[i] - y_[first + i];
+            gradient[i] = w * miss;
+            curvature[i] = w;
+            total += 0.5 * w * miss * miss;
+        }
+        if (value) *value = total;
+    }
+    void product(int64_t q, const double* v, double* out) const override {
+        for (int64_t i = 0; i < size(q); ++i) out[i] = factor(begin(q) + i) * v[i];
+    }
+
+  private:
+    double factor(int64_t i) const { return std::isnan(y_[i]) ? 0.0 : weight_[i]; }
+    std::vector<double> y_;
+    Weights weight_;
+};
+
+// Cross entropy between the softmax of the labels, weighted, and the softmax of the scores.
+class ListNetLoss final : public QueryLoss {
+  public:
+    ListNetLoss(const double* y, const int64_t* offsets, int64_t n_queries, const double* weight)
+        : QueryLoss(offsets, n_queries), target_(n_docs()), mass_(n_queries, 0.0), p_(n_docs()) {
+        const Weights weights(weight, n_docs());
+        for (int64_t q = 0; q < n_queries; ++q) {
+            softmax(y + begin(q), y + begin(q), size(q), target_.data() + begin(q));
+            for (int64_t i = begin(q); i < begin(q) + size(q); ++i) {
+                // Absent documents are told from unlikely ones by the sign.
+                if (std::isnan(y[i])) {
+                    target_[i] = -1;
+                } else {
+                    target_[i] *= weights[i];
+                    mass_[q] += target_[i];
+                }
+            }
+        }
+    }
+
+    void evaluate(int64_t q, const double* s, double* value, double* gradient,
+                  double* curvature) override {
+        const double* t = target_.data() + begin(q);
+        double* p = p_.data() + begin(q);
+        const double log_sum = softmax(s, t, size(q), p);
+        double total = 0;
+        for (int64_t i = 0; i < size(q); ++i) {
+            const bool absent = t[i] < 0;
+            gradient[i] = absent ? 0 : mass_[q] * p[i] - t[i];
+            curvature[i] = mass_[q] * p[i] * (1 - p[i]);
+            if (!absent) total += t[i] * (log_sum - s[i]);
+        }
+        if (value) *value = total;
+    }
+    void product(int64_t q, const double* v, double* out) const override {
+        const double* p = p_.data() + begin(q);
+        double mean = 0;
+        for (int64_t i = 0; i < size(q); ++i) mean += p[i] * v[i];
+        for (int64_t i = 0; i < size(q); ++i) out[i] = mass_[q] * p[i] * (v[i] - mean);
+    }
+
+  private:
+    // p = softmax of s where `mark` is neither NaN nor negative, 0 elsewhere; returns log sum exp.
+    static double softmax(const double* s, const double* mark, int64_t n, double* p) {
+        double top = -INFINITY, total = 0;
+        for (int64_t i = 0; i < n; ++i)
+            if (mark[i] >= 0) top = std::max(top, s[i]);
+        for (int64_t i = 0; i < n; ++i) {
+            p[i] = mark[i] >= 0 ? std::exp(s[i] - top) : 0.0;
+            total += p[i];
+        }
+        for (int64_t i = 0; i < n && total > 0; ++i) p[i] /= total;
+        return top + std::log(total);
+    }
+    std::vector<double> target_, mass_, p_;
+};
+
+// All queries: values (or null), gradient and curvature.
+inline void evaluate(QueryLoss& loss, const double* s, double* values, double* gradient,
+                     double* curvature, int n_threads) {
+    parallel_for(loss.n_queries(), loss.work(), n_threads, [&](int64_t q) {
+        const int64_t at = loss.begin(q);
+        loss.evaluate(q, s + at, values ? values + q : nullptr, gradient + at, curvature + at);
+    });
+}
+
+inline void product(const QueryLoss& loss, const double* v, double* out, int n_threads) {
+    parallel_for(loss.n_queries(), loss.work(), n_threads,
+                 [&](int64_t q) { loss.product(q, v + loss.begin(q), out + loss.begin(q)); });
+}
+
+// One pass over the rows for a linear model: while the rows of a query are still in cache, its
+// scores are computed, handed to `per_query(q, scores, z)`, and sum z x is added up. Returns the
+// sum of z. Blocks of queries are cut by the data alone and added in order.
+template <class PerQuery>
+double linear_pass(const QueryLoss& loss, const Rows& X, const double* w, double shift, double* out,
+                   int n_threads, PerQuery&& per_query) {
+    const int64_t blocks = std::min(X.n_blocks(), std::max<int64_t>(loss.n_queries(), 1));
+    const int64_t d = X.n_columns;
+    std::vector<double> parts(static_cast<size_t>(blocks * d), 0.0);
+    std::vector<double> sums(blocks, 0.0);
+    parallel_for(blocks, X.n_stored + loss.work(), n_threads, [&](int64_t b) {
+        std::vector<double> s, z;
+        const int64_t last = loss.n_queries() * (b + 1) / blocks;
+        for (int64_t q = loss.n_queries() * b / blocks; q < last; ++q) {
+            const int64_t begin = loss.begin(q), n = loss.size(q);
+            s.resize(n), z.resize(n);
+            X.scores(begin, begin + n, w, s.data());
+            for (double& score : s) score += shift;
+            per_query(q, s.data(), z.data());
+            X.add_transposed(begin, begin + n, z.data(), parts.data() + b * d);
+            for (const double value : z) sums[b] += value;
+        }
+    });
+    add_up(parts, blocks, d, out);
+    double total = 0;
+    for (const double part : sums) total += part;
+    return total;
+}
+
+}  // namespace rankwise

@@ -1,0 +1,52 @@
+"""Values as text: ``name``, or ``name(option=value, ...)`` with the options that differ from
+their defaults, as printed in result tables and written on the command line.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from typing import Any
+
+
+def call_text(name: str, value: Any) -> str:
+    """The text form of a frozen dataclass: its name and the fields not at their default."""
+    changed = [
+        f"{field.name}={_literal(getattr(value, field.name))}"
+        for field in dataclasses.fields(value)
+        if getattr(value, field.name) != field.default
+    ]
+    return f"{name}({', '.join(changed)})" if changed else name
+
+
+def parse_call(where: str, text: str) -> tuple[str, dict[str, Any]]:
+    """Name and options of a text form; an option that is no literal stays text (``ndcg@10``)."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        tree = None
+    if isinstance(tree, ast.Name):
+        return tree.id, {}
+    ok = isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and not tree.args
+    if not ok or any(keyword.arg is None for keyword in tree.keywords):  # type: ignore[union-attr]
+        raise ValueError(
+            f"{where}: must have the form name or name(option=value, ...), got {text!r}"
+        )
+    assert isinstance(tree, ast.Call)
+    assert isinstance(tree.func, ast.Name)
+    options: dict[str, Any] = {}
+    for keyword in tree.keywords:
+        try:
+            value = ast.literal_eval(keyword.value)
+        except ValueError:
+            value = ast.get_source_segment(text.strip(), keyword.value)
+        options[str(keyword.arg)] = value
+    return tree.func.id, options
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool | int | str | type(None)):
+        return repr(value)
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return str(value)
