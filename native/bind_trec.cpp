@@ -70,7 +70,12 @@ struct Index {
     trec::Judgements judged;
 
     Index(Bytes tb, Offsets to, Offsets o, Bytes db, Offsets dof, In<double> l)
-        : topic_bytes(tb), topic_offsets(to), offsets(o), doc_bytes(db), doc_offsets(dof), label(l),
+        : topic_bytes(tb),
+          topic_offsets(to),
+          offsets(o),
+          doc_bytes(db),
+          doc_offsets(dof),
+          label(l),
           judged(strings(tb, to), strings(db, dof), checked(o, to, dof, l), l.data()) {}
 
     static const int64_t* checked(const Offsets& o, const Offsets& to, const Offsets& dof,
@@ -113,9 +118,10 @@ auto join_columns(const Index& index, Bytes topic_bytes, Offsets topic_offsets, 
     return joined(std::move(result));
 }
 
-std::optional<std::pair<int64_t, int64_t>> first_duplicate(
-    Offsets offsets, Bytes doc_bytes, Offsets doc_offsets, std::optional<Bytes> extra_bytes,
-    std::optional<Offsets> extra_offsets) {
+std::optional<std::pair<int64_t, int64_t>> first_duplicate(Offsets offsets, Bytes doc_bytes,
+                                                           Offsets doc_offsets,
+                                                           std::optional<Bytes> extra_bytes,
+                                                           std::optional<Offsets> extra_offsets) {
     const trec::Strings docs = strings(doc_bytes, doc_offsets);
     check_offsets(offsets, static_cast<size_t>(docs.size));
     trec::Strings extra{};
@@ -182,9 +188,9 @@ nb::bytes format_qrels(Bytes topic_bytes, Offsets topic_offsets, Offsets offsets
         if (static_cast<size_t>(extra.size) != label.shape(0))
             throw nb::value_error("subtopics and labels must have the same length");
     }
-    const std::string text = trec::format_qrels(
-        strings(topic_bytes, topic_offsets), offsets.data(), strings(doc_bytes, doc_offsets),
-        label.data(), both ? &extra : nullptr);
+    const std::string text =
+        trec::format_qrels(strings(topic_bytes, topic_offsets), offsets.data(),
+                           strings(doc_bytes, doc_offsets), label.data(), both ? &extra : nullptr);
     return nb::bytes(text.data(), text.size());
 }
 
@@ -256,11 +262,10 @@ void bind_trec(nb::module_& m) {
     m.def("format_run", &format_run, "topic_bytes"_a.noconvert(), "topic_offsets"_a.noconvert(),
           "offsets"_a.noconvert(), "doc_bytes"_a.noconvert(), "doc_offsets"_a.noconvert(),
           "score"_a.noconvert(), "tag"_a.noconvert(), "Text of a run file.");
-    m.def("format_qrels", &format_qrels, "topic_bytes"_a.noconvert(),
-          "topic_offsets"_a.noconvert(), "offsets"_a.noconvert(), "doc_bytes"_a.noconvert(),
-          "doc_offsets"_a.noconvert(), "label"_a.noconvert(),
-          "extra_bytes"_a.noconvert() = nb::none(), "extra_offsets"_a.noconvert() = nb::none(),
-          "Text of a qrels file.");
+    m.def("format_qrels", &format_qrels, "topic_bytes"_a.noconvert(), "topic_offsets"_a.noconvert(),
+          "offsets"_a.noconvert(), "doc_bytes"_a.noconvert(), "doc_offsets"_a.noconvert(),
+          "label"_a.noconvert(), "extra_bytes"_a.noconvert() = nb::none(),
+          "extra_offsets"_a.noconvert() = nb::none(), "Text of a qrels file.");
     m.def("widen_strings", &widen, "bytes"_a.noconvert(), "offsets"_a.noconvert(),
           "Code points of ASCII strings as a matrix padded with zeros.");
     m.def("narrow_strings", &narrow, "points"_a.noconvert(),

@@ -112,7 +112,8 @@ inline void order_ties(std::vector<Retrieved>& rows) {
         size_t j = i + 1;
         while (j < rows.size() && static_cast<float>(rows[j].score) == value) ++j;
         if (j > i + 1)
-            std::sort(rows.begin() + static_cast<int64_t>(i), rows.begin() + static_cast<int64_t>(j),
+            std::sort(rows.begin() + static_cast<int64_t>(i),
+                      rows.begin() + static_cast<int64_t>(j),
                       [](const Retrieved& a, const Retrieved& b) { return a.doc > b.doc; });
         i = j;
     }
@@ -211,8 +212,8 @@ inline void assemble(const Judgements& judged, const std::vector<Lists>& parts, 
     for (const Lists::Topic& topic : missing.topics) home[topic.topic] = {&missing, &topic};
     out.offsets.assign(n + 1, 0);
     for (int64_t t = 0; t < n; ++t)
-        out.offsets[t + 1] = out.offsets[t] +
-                             static_cast<int64_t>(home[t].second->end - home[t].second->begin);
+        out.offsets[t + 1] =
+            out.offsets[t] + static_cast<int64_t>(home[t].second->end - home[t].second->begin);
     out.label.resize(out.offsets[n]);
     out.score.resize(out.offsets[n]);
     out.source.resize(keep_source ? out.offsets[n] : 0);
@@ -270,7 +271,8 @@ class ChunkJoin {
         const auto at = [this](const Retrieved& r) {
             return static_cast<size_t>(r.doc.data() - base_);
         };
-        throw Failure{at(second), duplicate_message(second.doc, qid, line_number(base_, at(first)))};
+        throw Failure{at(second),
+                      duplicate_message(second.doc, qid, line_number(base_, at(first)))};
     }
 
     const Judgements& judged_;

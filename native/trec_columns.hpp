@@ -126,8 +126,8 @@ inline std::vector<size_t> chunk_starts(std::string_view text, size_t target) {
     const char *const base = text.data(), *const end = base + text.size();
     for (size_t nominal = target; nominal < text.size(); nominal += target) {
         if (nominal <= starts.back()) continue;
-        const char* p = static_cast<const char*>(
-            std::memchr(base + nominal, '\n', text.size() - nominal));
+        const char* p =
+            static_cast<const char*>(std::memchr(base + nominal, '\n', text.size() - nominal));
         if (p == nullptr) break;
         ++p;
         std::string_view first;
@@ -317,8 +317,7 @@ inline std::vector<int64_t> gather_columns(
         int64_t at = byte[s];
         for (int64_t i = 0; i < count; ++i)
             out.docs.offsets[row[s] + i + 1] = at += chunk->sizes[from + i];
-        if (kind == Kind::run)
-            std::copy_n(chunk->rank.data() + from, count, rank.data() + row[s]);
+        if (kind == Kind::run) std::copy_n(chunk->rank.data() + from, count, rank.data() + row[s]);
         if (keep_extra) {
             std::copy_n(chunk->extra_bytes.data() + segment->first_extra_byte,
                         segment->n_extra_bytes, out.extra.bytes.data() + more[s]);
@@ -381,8 +380,7 @@ inline Columns read_columns(Kind kind, std::string_view text, const std::string&
         const auto [first, second] =
             find_duplicate(docs, keep_extra ? &extra : nullptr, begin, end);
         if (second >= 0) {
-            const size_t line =
-                line_number(text.data(), row_position(kind, text, order, first));
+            const size_t line = line_number(text.data(), row_position(kind, text, order, first));
             failures[t] = Failure{row_position(kind, text, order, second),
                                   duplicate_message(docs[second], topics[t], line)};
         }

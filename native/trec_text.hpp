@@ -192,8 +192,10 @@ inline int64_t parse_rank(std::string_view text) {
 inline std::string quoted(std::string_view text) {
     std::string out = "'";
     for (const char c : text.substr(0, 40)) {
-        if (static_cast<unsigned char>(c) < 128) out += c;
-        else out += '?';
+        if (static_cast<unsigned char>(c) < 128)
+            out += c;
+        else
+            out += '?';
     }
     return out + (text.size() > 40 ? "...'" : "'");
 }

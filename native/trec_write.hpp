@@ -16,10 +16,10 @@ namespace rankwise::trec {
 // The shortest decimal that reads back as the same double; integers without a point.
 inline void append_number(std::string& out, double value) {
     char buffer[40];
-    const auto end = value == std::floor(value) && std::fabs(value) < 1e15
-                         ? std::to_chars(buffer, buffer + sizeof buffer,
-                                         static_cast<int64_t>(value)).ptr
-                         : std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+    const auto end =
+        value == std::floor(value) && std::fabs(value) < 1e15
+            ? std::to_chars(buffer, buffer + sizeof buffer, static_cast<int64_t>(value)).ptr
+            : std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
     if (value == 0 && std::signbit(value)) out += '-';
     out.append(buffer, end);
 }

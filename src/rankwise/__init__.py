@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from rankwise.data import concatenate as concatenate
     from rankwise.data import group_rows as group_rows
     from rankwise.data import qid_from_sizes as qid_from_sizes
+    from rankwise.evaluation import Evaluation as Evaluation
+    from rankwise.evaluation import evaluate_files as evaluate_files
+    from rankwise.evaluation import evaluate_run as evaluate_run
     from rankwise.metrics import Metric as Metric
     from rankwise.metrics import evaluate as evaluate
     from rankwise.metrics import parse_metric as parse_metric
@@ -24,13 +27,32 @@ if TYPE_CHECKING:
     from rankwise.losses import SquaredHingePairs as SquaredHingePairs
     from rankwise.losses import parse_loss as parse_loss
     from rankwise.synthetic import make_queries as make_queries
+    from rankwise.trec import Judged as Judged
+    from rankwise.trec import Qrels as Qrels
+    from rankwise.trec import Run as Run
+    from rankwise.trec import join as join
+    from rankwise.trec import read_qrels as read_qrels
+    from rankwise.trec import read_run as read_run
+    from rankwise.trec import write_qrels as write_qrels
+    from rankwise.trec import write_run as write_run
 
 # module -> public names; the one list of what rankwise offers.
 _PUBLIC = {
     "data": ["Groups", "Queries", "concatenate", "group_rows", "qid_from_sizes"],
+    "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],
     "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
     "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],
     "synthetic": ["make_queries"],
+    "trec": [
+        "Judged",
+        "Qrels",
+        "Run",
+        "join",
+        "read_qrels",
+        "read_run",
+        "write_qrels",
+        "write_run",
+    ],
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 

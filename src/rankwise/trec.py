@@ -4,7 +4,7 @@ A *run* lists the documents a system retrieved for each topic, one line each
 (``qid Q0 doc rank score tag``); *qrels* hold the judgements (``qid iteration doc label``).
 :func:`read_run` and :func:`read_qrels` read such files, :class:`Run` and :class:`Qrels` also come
 from arrays, frames and dictionaries. :func:`join` brings both together in the form that every
-metric of rankwise takes; :func:`evaluate_run` and :func:`evaluate_files` do that and evaluate.
+metric of rankwise takes; :mod:`rankwise.evaluation` does that for whole runs and files.
 
 >>> import rankwise as rw
 >>> qrels = rw.Qrels.from_dict({"q1": {"d1": 1, "d2": 0, "d3": 2}, "q2": {"d1": 1}})
@@ -43,9 +43,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import IO, Any
+from itertools import pairwise
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -140,11 +141,8 @@ class Ids:
         raw, ends = self.data.tobytes(), self.offsets.tolist()
         if raw.isascii():
             text = raw.decode("ascii")
-            return [text[a:b] for a, b in zip(ends, ends[1:], strict=False)]
-        return [
-            raw[a:b].decode("utf-8", "surrogateescape")
-            for a, b in zip(ends, ends[1:], strict=False)
-        ]
+            return [text[a:b] for a, b in pairwise(ends)]
+        return [raw[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(ends)]
 
     def to_numpy(self) -> NDArray[np.str_]:
         """The ids as an array of ``str``."""
@@ -152,7 +150,7 @@ class Ids:
             return np.empty(0, "U1")
         if self.data.tobytes().isascii() if len(self.data) < 4096 else self.data.max() < 128:
             points = _core.widen_strings(self.data, self.offsets)
-            return points.view(f"U{points.shape[1]}")[:, 0]
+            return cast(NDArray[np.str_], points.view(f"U{points.shape[1]}")[:, 0])
         return np.array(self.tolist())
 
     @property
@@ -209,7 +207,7 @@ class _Table:
         docs, numbers, cuts = self.docs.tolist(), values.tolist(), self.offsets.tolist()
         return {
             topic: dict(zip(docs[a:b], numbers[a:b], strict=True))
-            for topic, a, b in zip(self.topics.tolist(), cuts, cuts[1:], strict=False)
+            for topic, (a, b) in zip(self.topics.tolist(), pairwise(cuts), strict=True)
         }
 
 
@@ -286,7 +284,8 @@ def _frame_columns(where: str, frame: Any, names: Sequence[str]) -> list[NDArray
 def _to_frame(columns: dict[str, NDArray[Any]], backend: str) -> Any:
     import narwhals.stable.v1 as nw
 
-    return nw.from_dict(columns, backend=backend).to_native()
+    _validate.choice("to_frame", "backend", backend, ("pandas", "polars", "pyarrow"))
+    return nw.from_dict(columns, backend=cast(Any, backend)).to_native()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -339,9 +338,7 @@ class Run(_Table):
         return cls(topics, offsets, docs, scores, tag)
 
     @classmethod
-    def from_dict(
-        cls, nested: Mapping[Any, Mapping[Any, float]], *, tag: str | None = None
-    ) -> Run:
+    def from_dict(cls, nested: Mapping[Any, Mapping[Any, float]], *, tag: str | None = None) -> Run:
         """A run from ``{qid: {doc: score}}``, the form pytrec_eval and ranx take."""
         return cls.from_arrays(*_flatten("Run", nested), tag=tag)
 
@@ -363,7 +360,7 @@ class Run(_Table):
         return self._nested(self.score)
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """A frame with the columns qid, doc and score (``"pandas"``, ``"polars"``, ``"pyarrow"``)."""
+        """A pandas, polars or pyarrow frame (by name) with the columns qid, doc and score."""
         return _to_frame({"qid": self.qid, "doc": self.doc, "score": self.score}, backend)
 
     def __repr__(self) -> str:
@@ -572,8 +569,7 @@ def _join(qrels: Qrels, run: Run, with_docs: bool, n_threads: int) -> Judged:
     judged = _judged("join", qrels, run, joined)
     if with_docs:
         picked = _core.pick_strings(*run.docs._columns, *qrels.docs._columns, joined[3])
-        object.__setattr__(judged, "docs", Ids(*picked))
-        object.__setattr__(judged, "pooled", joined[4].view(np.bool_))
+        judged = replace(judged, docs=Ids(*picked), pooled=joined[4].view(np.bool_))
     return judged
 
 
@@ -635,7 +631,10 @@ def read_run(source: Source, *, n_threads: int = 0) -> Run:
     >>> rw.read_run(io.StringIO("q1 Q0 d7 1 2.5 bm25"))
     Run(1 topics, 1 documents, tag 'bm25')
     """
-    data, name = _load(source)
+    return _parse_run(*_load(source), n_threads)
+
+
+def _parse_run(data: NDArray[np.uint8], name: str, n_threads: int) -> Run:
     if name.endswith(".json"):
         return Run.from_dict(_json(data, name), tag=os.path.basename(name)[: -len(".json")])
     topics, offsets, docs, score, _, tag, conflicts = _core.read_run(data, name, n_threads)
@@ -675,9 +674,7 @@ def read_qrels(source: Source, *, subtopics: bool = False, n_threads: int = 0) -
     if name.endswith(".json"):
         return Qrels.from_dict(_json(data, name))
     topics, offsets, docs, label, extra, _, _ = _core.read_qrels(data, name, subtopics, n_threads)
-    return Qrels(
-        Ids(*topics), offsets, Ids(*docs), label, Ids(*extra) if subtopics else None
-    )
+    return Qrels(Ids(*topics), offsets, Ids(*docs), label, Ids(*extra) if subtopics else None)
 
 
 def write_run(run: Run, path: str | os.PathLike[str], *, tag: str | None = None) -> None:
@@ -767,9 +764,7 @@ def _json(data: NDArray[np.uint8], name: str) -> Any:
     except ValueError as error:
         raise ValueError(f"{name}: expected JSON, got something else ({error})") from None
     if not isinstance(nested, dict):
-        raise ValueError(
-            f"{name}: expected an object of topics, got {type(nested).__name__}"
-        )
+        raise ValueError(f"{name}: expected an object of topics, got {type(nested).__name__}")
     return nested
 
 
@@ -788,157 +783,3 @@ def _store(text: bytes, path: str | os.PathLike[str]) -> None:
     finally:
         if os.path.exists(partial):
             os.unlink(partial)
-
-
-# ----------------------------------------------------------------------------------- evaluation
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Evaluation:
-    """Values of metrics, topic by topic, for one or several runs.
-
-    Attributes
-    ----------
-    metrics : tuple of str
-        Names, in the order asked for.
-    runs : tuple of str
-        Names of the runs.
-    ids : array of shape (n_queries,)
-        The judged topics, in the order of the qrels: the same for every run.
-    values : dict of str to float64 array of shape (n_runs, n_queries)
-        Per-query values of each metric; NaN where its convention leaves a query out.
-    n_missing, n_unjudged, rank_conflicts : tuple of int
-        For each run, as in :class:`Judged`.
-    """
-
-    metrics: tuple[str, ...]
-    runs: tuple[str, ...]
-    ids: NDArray[np.str_]
-    values: dict[str, NDArray[np.float64]]
-    n_missing: tuple[int, ...]
-    n_unjudged: tuple[int, ...]
-    rank_conflicts: tuple[int, ...]
-
-    def n_queries(self, metric: str) -> int:
-        """How many queries the mean of a metric covers."""
-        return int((~np.isnan(self._of(metric)[0])).sum())
-
-    def mean(self, metric: str) -> NDArray[np.float64]:
-        """The metric's mean for each run, over the queries it is defined for."""
-        values = self._of(metric)
-        kept = ~np.isnan(values[0])
-        if not kept.any():
-            return np.full(len(self.runs), np.nan)
-        return np.asarray(values[:, kept].mean(axis=1))
-
-    def _of(self, metric: str) -> NDArray[np.float64]:
-        if metric not in self.values:
-            raise _validate.unknown("metric", metric, self.values)
-        return self.values[metric]
-
-    def __repr__(self) -> str:
-        return (
-            f"Evaluation({len(self.metrics)} metrics, {len(self.runs)} runs, "
-            f"{len(self.ids)} topics)"
-        )
-
-
-def evaluate_run(
-    qrels: Qrels,
-    runs: Run | Sequence[Run] | Mapping[str, Run],
-    metrics: Any,
-    *,
-    preset: str | None = None,
-    n_threads: int = 0,
-) -> Evaluation:
-    """Metrics of one or several runs, aligned by topic.
-
-    Parameters
-    ----------
-    qrels : Qrels
-    runs : Run, sequence of Run, or mapping of names to Run
-        Without a mapping the runs are named by their tags.
-    metrics : str, Metric, or sequence of them
-        As :func:`rankwise.parse_metric` takes them.
-    preset : str, optional
-        Conventions to use, such as ``"trec_eval"``; see :mod:`rankwise.metrics`.
-    n_threads : int
-        0 for the default of the machine. The result does not depend on it.
-
-    Returns
-    -------
-    Evaluation
-
-    Examples
-    --------
-    >>> import rankwise as rw
-    >>> qrels = rw.Qrels.from_dict({"q1": {"a": 1, "b": 0}, "q2": {"c": 1}})
-    >>> run = rw.Run.from_dict({"q1": {"b": 2.0, "a": 1.0}}, tag="mine")
-    >>> result = rw.evaluate_run(qrels, run, ["ap", "rr"])
-    >>> result.values["ap"], result.mean("ap"), result.n_queries("ap")
-    (array([[0.5, 0. ]]), array([0.25]), 2)
-    """
-    if isinstance(runs, Run):
-        runs = [runs]
-    if isinstance(runs, Mapping):
-        named = {str(name): run for name, run in runs.items()}
-    else:
-        names = _distinct([run.tag or f"run{i + 1}" for i, run in enumerate(runs)])
-        named = dict(zip(names, runs, strict=True))
-    qrels = qrels._plain("evaluate_run")
-    return _evaluate(
-        ((name, _join(qrels, run, False, n_threads)) for name, run in named.items()),
-        metrics,
-        preset,
-    )
-
-
-def evaluate_files(
-    qrels: Source,
-    runs: Source | Sequence[Source],
-    metrics: Any,
-    *,
-    preset: str | None = None,
-    n_threads: int = 0,
-) -> Evaluation:
-    """Metrics of run files against a qrels file, without keeping the runs.
-
-    The judgements are read once. A run goes from its text straight into the joined lists of
-    :func:`join`; documents that were not judged are never stored by name. Runs are named by their
-    tags, or by their files where tags repeat.
-
-    Parameters
-    ----------
-    qrels : path or file object
-    runs : path or file object, or a sequence of them
-        See :func:`read_run` for what they may be.
-    metrics, preset, n_threads
-        As in :func:`evaluate_run`.
-
-    Returns
-    -------
-    Evaluation
-
-    Raises
-    ------
-    ValueError
-        As :func:`read_run`, :func:`read_qrels` and :func:`join` do.
-
-    Examples
-    --------
-    >>> import io, rankwise as rw
-    >>> qrels = io.StringIO("q1 0 a 1\\nq1 0 b 0")
-    >>> run = io.StringIO("q1 Q0 b 1 9.5 mine\\nq1 Q0 a 2 9.1 mine")
-    >>> rw.evaluate_files(qrels, run, "rr").mean("rr")
-    array([0.5])
-    """
-    judgements = read_qrels(qrels, n_threads=n_threads)
-    sources = list(runs) if isinstance(runs, list | tuple) else [runs]
-    judged, files = [], []
-    for source in sources:
-        data, name = _load(source)
-        judged.append(_join_source(judgements, data, name, n_threads))
-        files.append(name)
-    tags = [j.tag or file for j, file in zip(judged, files, strict=True)]
-    names = tags if len(set(tags)) == len(tags) else _distinct(files)
-    return _evaluate(zip(names, judged, strict=True), metrics, preset)
