@@ -9,6 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rankwise.comparison import Comparison as Comparison
+    from rankwise.comparison import compare as compare
     from rankwise.data import Groups as Groups
     from rankwise.data import Queries as Queries
     from rankwise.data import concatenate as concatenate
@@ -26,6 +28,16 @@ if TYPE_CHECKING:
     from rankwise.losses import Squared as Squared
     from rankwise.losses import SquaredHingePairs as SquaredHingePairs
     from rankwise.losses import parse_loss as parse_loss
+    from rankwise.stats import benjamini_hochberg as benjamini_hochberg
+    from rankwise.stats import bootstrap_interval as bootstrap_interval
+    from rankwise.stats import effect_size as effect_size
+    from rankwise.stats import holm as holm
+    from rankwise.stats import paired_t_test as paired_t_test
+    from rankwise.stats import randomization_test as randomization_test
+    from rankwise.stats import sign_test as sign_test
+    from rankwise.stats import t_interval as t_interval
+    from rankwise.stats import wilcoxon_test as wilcoxon_test
+    from rankwise.stats import win_tie_loss as win_tie_loss
     from rankwise.synthetic import make_queries as make_queries
     from rankwise.trec import Judged as Judged
     from rankwise.trec import Qrels as Qrels
@@ -38,10 +50,23 @@ if TYPE_CHECKING:
 
 # module -> public names; the one list of what rankwise offers.
 _PUBLIC = {
+    "comparison": ["Comparison", "compare"],
     "data": ["Groups", "Queries", "concatenate", "group_rows", "qid_from_sizes"],
     "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],
     "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
     "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],
+    "stats": [
+        "benjamini_hochberg",
+        "bootstrap_interval",
+        "effect_size",
+        "holm",
+        "paired_t_test",
+        "randomization_test",
+        "sign_test",
+        "t_interval",
+        "wilcoxon_test",
+        "win_tie_loss",
+    ],
     "synthetic": ["make_queries"],
     "trec": [
         "Judged",

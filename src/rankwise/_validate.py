@@ -238,3 +238,38 @@ def _example(array: NDArray[Any]) -> str:
 
 def _and(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def per_query(where: str, name: str, values: ArrayLike) -> Floats:
+    """Values of a metric, one per query: finite, or NaN for a query the metric skips."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{where}: {name} must be one-dimensional, one value per query, got shape {array.shape}"
+        )
+    array = vector(where, name, array)
+    bad = np.flatnonzero(np.isinf(array))
+    if len(bad):
+        raise ValueError(
+            f"{where}: {name} must be finite or NaN (a skipped query), "
+            f"got {array[bad[0]]} at query {bad[0]}"
+        )
+    return array
+
+
+def p_values(where: str, values: ArrayLike) -> Floats:
+    """Probabilities between 0 and 1; NaN where there was no test."""
+    array = per_query(where, "p_values", values)
+    bad = np.flatnonzero((array < 0) | (array > 1))
+    if len(bad):
+        raise ValueError(
+            f"{where}: p_values must lie between 0 and 1, got {array[bad[0]]:g} at test {bad[0]}"
+        )
+    return array
+
+
+def fraction(where: str, name: str, value: object) -> float:
+    """A number strictly between 0 and 1."""
+    if not isinstance(value, float | np.floating) or not 0 < value < 1:
+        raise ValueError(f"{where}: {name} must be a number between 0 and 1, got {value!r}")
+    return float(value)
