@@ -7,35 +7,42 @@ using namespace rankwise;
 using namespace nb::literals;
 
 template <class T>
-Out<uint64_t> hash_dense(In2<T> X) {
+Out<uint64_t> hash_dense(In2<T> X, int n_threads) {
     auto out = new_array<uint64_t>(X.shape(0));
+    nb::gil_scoped_release release;
     hash_rows_dense(X.data(), static_cast<int64_t>(X.shape(0)), static_cast<int64_t>(X.shape(1)),
-                    out.data());
+                    out.data(), n_threads);
     return out;
 }
 
 template <class T, class I>
-Out<uint64_t> hash_csr(In<T> data, In<I> columns, In<I> starts) {
-    if (starts.shape(0) == 0) throw nb::value_error("starts must hold n_rows + 1 entries");
-    const size_t n_rows = starts.shape(0) - 1;
-    auto out = new_array<uint64_t>(n_rows);
-    hash_rows_csr(data.data(), columns.data(), starts.data(), static_cast<int64_t>(n_rows),
-                  out.data());
+Out<uint64_t> hash_csr(In<T> data, In<I> columns, In<I> starts, int n_threads) {
+    const size_t n = starts.shape(0);
+    bool ok = n > 0 && data.shape(0) == columns.shape(0) && starts(0) == 0 &&
+              static_cast<size_t>(starts(n - 1)) == data.shape(0);
+    for (size_t i = 1; ok && i < n; ++i) ok = starts(i - 1) <= starts(i);
+    if (!ok) throw nb::value_error("starts must rise from 0 to the number of values");
+    auto out = new_array<uint64_t>(n - 1);
+    nb::gil_scoped_release release;
+    hash_rows_csr(data.data(), columns.data(), starts.data(), static_cast<int64_t>(n) - 1,
+                  out.data(), n_threads);
     return out;
+}
+
+template <class T, class I>
+void bind_csr(nb::module_& m, const char* doc) {
+    m.def("hash_rows_csr", &hash_csr<T, I>, "data"_a.noconvert(), "columns"_a.noconvert(),
+          "starts"_a.noconvert(), "n_threads"_a = 0, doc);
 }
 
 }  // namespace
 
 void bind_groups(nb::module_& m) {
     const char* doc = "One 64-bit hash per row that depends on its values alone.";
-    m.def("hash_rows", &hash_dense<double>, "X"_a.noconvert(), doc);
-    m.def("hash_rows", &hash_dense<float>, "X"_a.noconvert(), doc);
-    m.def("hash_rows_csr", &hash_csr<double, int32_t>, "data"_a.noconvert(),
-          "columns"_a.noconvert(), "starts"_a.noconvert(), doc);
-    m.def("hash_rows_csr", &hash_csr<double, int64_t>, "data"_a.noconvert(),
-          "columns"_a.noconvert(), "starts"_a.noconvert(), doc);
-    m.def("hash_rows_csr", &hash_csr<float, int32_t>, "data"_a.noconvert(),
-          "columns"_a.noconvert(), "starts"_a.noconvert(), doc);
-    m.def("hash_rows_csr", &hash_csr<float, int64_t>, "data"_a.noconvert(),
-          "columns"_a.noconvert(), "starts"_a.noconvert(), doc);
+    m.def("hash_rows", &hash_dense<double>, "X"_a.noconvert(), "n_threads"_a = 0, doc);
+    m.def("hash_rows", &hash_dense<float>, "X"_a.noconvert(), "n_threads"_a = 0, doc);
+    bind_csr<double, int32_t>(m, doc);
+    bind_csr<double, int64_t>(m, doc);
+    bind_csr<float, int32_t>(m, doc);
+    bind_csr<float, int64_t>(m, doc);
 }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "parallel.hpp"
+
 namespace rankwise {
 
 inline uint64_t mix(uint64_t h) {
@@ -33,25 +35,26 @@ inline uint64_t hash_value(uint64_t h, uint64_t column, double value) {
 }
 
 template <class T>
-void hash_rows_dense(const T* X, int64_t n_rows, int64_t n_columns, uint64_t* out) {
-    for (int64_t i = 0; i < n_rows; ++i) {
+void hash_rows_dense(const T* X, int64_t n_rows, int64_t n_columns, uint64_t* out, int n_threads) {
+    parallel_for(n_rows, n_rows * n_columns, n_threads, [=](int64_t i) {
         uint64_t h = 0;
         const T* row = X + i * n_columns;
         for (int64_t j = 0; j < n_columns; ++j)
             h = hash_value(h, static_cast<uint64_t>(j), static_cast<double>(row[j]));
         out[i] = mix(h);
-    }
+    });
 }
 
 template <class T, class I>
-void hash_rows_csr(const T* data, const I* columns, const I* starts, int64_t n_rows,
-                   uint64_t* out) {
-    for (int64_t i = 0; i < n_rows; ++i) {
+void hash_rows_csr(const T* data, const I* columns, const I* starts, int64_t n_rows, uint64_t* out,
+                   int n_threads) {
+    const int64_t n_values = n_rows > 0 ? static_cast<int64_t>(starts[n_rows]) : 0;
+    parallel_for(n_rows, n_values, n_threads, [=](int64_t i) {
         uint64_t h = 0;
         for (I p = starts[i]; p < starts[i + 1]; ++p)
             h = hash_value(h, static_cast<uint64_t>(columns[p]), static_cast<double>(data[p]));
         out[i] = mix(h);
-    }
+    });
 }
 
 }  // namespace rankwise

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rankwise.comparison import Comparison as Comparison
     from rankwise.comparison import compare as compare
+    from rankwise.baselines import FeatureRanker as FeatureRanker
+    from rankwise.baselines import PointwiseRanker as PointwiseRanker
+    from rankwise.baselines import RandomRanker as RandomRanker
     from rankwise.data import Groups as Groups
     from rankwise.data import Queries as Queries
     from rankwise.data import concatenate as concatenate
@@ -38,6 +41,10 @@ if TYPE_CHECKING:
     from rankwise.stats import t_interval as t_interval
     from rankwise.stats import wilcoxon_test as wilcoxon_test
     from rankwise.stats import win_tie_loss as win_tie_loss
+    from rankwise.prepare import QueryKFold as QueryKFold
+    from rankwise.prepare import QueryScaler as QueryScaler
+    from rankwise.saving import load as load
+    from rankwise.saving import save as save
     from rankwise.synthetic import make_queries as make_queries
     from rankwise.trec import Judged as Judged
     from rankwise.trec import Qrels as Qrels
@@ -51,6 +58,7 @@ if TYPE_CHECKING:
 # module -> public names; the one list of what rankwise offers.
 _PUBLIC = {
     "comparison": ["Comparison", "compare"],
+    "baselines": ["FeatureRanker", "PointwiseRanker", "RandomRanker"],
     "data": ["Groups", "Queries", "concatenate", "group_rows", "qid_from_sizes"],
     "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],
     "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
@@ -67,6 +75,8 @@ _PUBLIC = {
         "wilcoxon_test",
         "win_tie_loss",
     ],
+    "prepare": ["QueryKFold", "QueryScaler"],
+    "saving": ["load", "save"],
     "synthetic": ["make_queries"],
     "trec": [
         "Judged",

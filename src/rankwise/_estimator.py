@@ -17,16 +17,29 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise import _core, _validate
-from rankwise.data import Groups, Queries, canonical, group_rows
+from rankwise._inputs import (
+    check_names,
+    features_of,
+    groups_of,
+    note_features,
+    same_features,
+)
+from rankwise.data import Groups, Queries, canonical
 from rankwise.metrics import Metric, parse_metric
 
 
 class Ranker(BaseEstimator):
-    """A scoring function learned from judged lists; higher scores rank first."""
+    """A scoring function learned from judged lists; higher scores rank first.
+
+    What a ranker takes beyond the common is said by its scikit-learn tags and checked here:
+    ``input_tags.allow_nan`` (missing values) and ``input_tags.sparse`` (CSR matrices).
+    """
 
     # Requested by class attribute, so that metadata routing, once the user has switched it on,
     # carries them through GridSearchCV, cross_validate and Pipeline without set_fit_request.
-    __metadata_request__fit = {"qid": True, "sample_weight": True, "eval_set": False}
+    # eval_set is left open: scikit-learn then asks the user, who alone knows whether the steps
+    # before the ranker transform it (Pipeline's transform_input).
+    __metadata_request__fit = {"qid": True, "sample_weight": True}
     __metadata_request__score = {"qid": True, "sample_weight": True}
 
     metric: str | Metric = "ndcg@10"
@@ -46,35 +59,43 @@ class Ranker(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n_docs, n_features), or Queries
+        X : array-like or CSR of shape (n_docs, n_features), frame, or Queries
             Features. A frame may hold the query ids in a column named ``qid``. When ``X`` is a
-            :class:`~rankwise.data.Queries`, ``y`` and ``qid`` are left out.
+            :class:`~rankwise.Queries`, ``y`` and ``qid`` are left out.
         y : array-like of shape (n_docs,)
             Relevance labels, 0 or more, larger is better.
         qid : array-like of shape (n_docs,)
             Query id of each row, in any order and of any type.
         sample_weight : array-like of shape (n_docs,), optional
-            Document weights.
-        eval_set : Queries or (X, y, qid), optional
+            Document weights, 0 or more.
+        eval_set : Queries, (X, y, qid), or (X, y) with the ids in X, optional
             Validation queries, used by rankers that stop early.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If lengths differ, labels are negative or missing, or ``qid`` is not given.
+        TypeError
+            For ``group=``: query sizes become ids by :func:`rankwise.qid_from_sizes`.
+
+        Notes
+        -----
+        The fitted model does not depend on the order of the rows or on the names of the queries,
+        to the last bit.
         """
         where = f"{type(self).__name__}.fit"
         _refuse_unknown(where, unknown)
-        train, names = _lists(where, X, y, qid, sample_weight)
+        features, names = self._input(where, X)
+        train = _lists(where, X, features, names, y, qid, sample_weight)
         valid = None
         if eval_set is not None:
-            valid, _ = _lists(f"{where} (eval_set)", *_unpack(where, eval_set))
-            _validate.matrix(where, valid.X, n_features=train.n_features)
-        self.n_features_in_ = train.n_features
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+            valid = self._eval_queries(f"{where} (eval_set)", eval_set, train)
         self._fit(canonical(train), valid)
+        note_features(self, train.n_features, names)
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -82,16 +103,26 @@ class Ranker(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n_docs, n_features), or Queries
+        X : array-like or CSR of shape (n_docs, n_features), frame, or Queries
 
         Returns
         -------
-        float64 array of shape (n_docs,), in input order. Equal rows have equal scores.
+        float64 array of shape (n_docs,), in input order. Equal rows have equal scores, whatever
+        else is in ``X``.
         """
         check_is_fitted(self, "n_features_in_")
         where = f"{type(self).__name__}.predict"
-        features = _validate.matrix(where, self._features(X), n_features=self.n_features_in_)
-        return self._score(features)
+        features, names = features_of(where, X)
+        self._accepts(where, features)
+        tags = self.__sklearn_tags__().input_tags
+        y_score = self._score(same_features(where, self, features, names, nan=tags.allow_nan))
+        if not np.isfinite(y_score).all():
+            row = int(np.argmin(np.isfinite(y_score)))
+            raise ValueError(
+                f"{where}: scores must be finite, got {y_score[row]} at row {row}; the features "
+                "are too large for this ranker, scale them (rankwise.QueryScaler)"
+            )
+        return y_score
 
     def rank(
         self, X: Any, qid: ArrayLike | Groups | None = None, k: int | None = None
@@ -100,8 +131,9 @@ class Ranker(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n_docs, n_features), or Queries
+        X : array-like or CSR of shape (n_docs, n_features), frame, or Queries
         qid : array-like of shape (n_docs,)
+            Left out when ``X`` is a Queries or a frame with a column ``qid``.
         k : int, optional
             Only the first ``k`` places of each query are sorted; the other documents get 0.
 
@@ -110,9 +142,9 @@ class Ranker(BaseEstimator):
         int64 array of shape (n_docs,). Documents with equal scores keep their input order.
         """
         where = f"{type(self).__name__}.rank"
-        y_score = self.predict(X)
-        groups = self._groups(where, X, qid, len(y_score))
         cutoff = _validate.depth(where, k)
+        y_score = self.predict(X)
+        groups = groups_of(where, X, qid, len(y_score))
         grouped = np.ascontiguousarray(groups.gather(y_score))
         return groups.scatter(_core.rank_within(grouped, groups.offsets, cutoff))
 
@@ -126,24 +158,31 @@ class Ranker(BaseEstimator):
     ) -> float:
         """Mean of the ranker's ``metric`` over the queries (nDCG@10 unless set).
 
-        ``sample_weight`` weights documents; a query counts with the mean weight of its documents.
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_docs, n_features), frame, or Queries
+        y : array-like of shape (n_docs,)
+            Relevance labels. Left out, as ``qid``, when ``X`` is a Queries.
+        qid : array-like of shape (n_docs,)
+        sample_weight : array-like of shape (n_docs,), optional
+            A query counts with the mean weight of its documents.
+
+        Returns
+        -------
+        float
         """
         where = f"{type(self).__name__}.score"
         y_score = self.predict(X)
-        if isinstance(X, Queries):
-            y, sample_weight = X.y, X.weight if sample_weight is None else sample_weight
-        if y is None:
-            raise ValueError(f"{where}: y must be given, got None")
-        groups = self._groups(where, X, qid, len(y_score))
-        y_true = _validate.labels(where, y)
-        _validate.same_length(where, X=y_score, y=y_true)
+        labels = _labels(where, X, y, len(y_score))
+        groups = groups_of(where, X, qid, len(y_score))
+        if isinstance(X, Queries) and sample_weight is None:
+            sample_weight = X.weight
         weights = _validate.weights(where, sample_weight, len(y_score))
         per_query = None
         if weights is not None:
-            sums = np.add.reduceat(groups.gather(weights), groups.offsets[:-1])
-            per_query = sums / groups.sizes
+            per_query = np.add.reduceat(groups.gather(weights), groups.offsets[:-1]) / groups.sizes
         metric = parse_metric(self.metric)
-        return metric.mean(y_true, y_score, qid=groups, query_weight=per_query)
+        return metric.mean(labels, y_score, qid=groups, query_weight=per_query)
 
     def save(self, path: Any) -> None:
         """Write the fitted ranker to one file, without pickle; see :func:`rankwise.load`."""
@@ -157,41 +196,36 @@ class Ranker(BaseEstimator):
     def _score(self, X: Any) -> NDArray[np.float64]:
         raise TypeError(f"{type(self).__name__} must define _score(X)")
 
-    def _features(self, X: Any) -> Any:
-        if isinstance(X, Queries):
-            return X.X
-        frame, _ = _take_qid_column(X)
-        return frame
+    def _input(self, where: str, X: Any) -> tuple[Any, list[str] | None]:
+        """Checked features for learning, and their names."""
+        features, names = features_of(where, X)
+        self._accepts(where, features)
+        nan = self.__sklearn_tags__().input_tags.allow_nan
+        return _validate.matrix(where, features, nan=nan), names
 
-    def _groups(self, where: str, X: Any, qid: Any, n_docs: int) -> Groups:
-        if isinstance(X, Queries):
-            return X.groups
-        if qid is None:
-            _, qid = _take_qid_column(X)
-        if qid is None:
-            raise ValueError(_NO_QID.format(where=where))
-        groups = group_rows(qid, where=where)
-        if groups.n_docs != n_docs:
-            raise ValueError(
-                f"{where}: qid must hold one id per row of X, "
-                f"got {groups.n_docs} ids for {n_docs} rows"
+    def _accepts(self, where: str, features: Any) -> None:
+        if hasattr(features, "nnz") and not self.__sklearn_tags__().input_tags.sparse:
+            raise TypeError(
+                f"{where}: X must be dense, got a sparse {type(features).__name__}; "
+                "pass X.toarray()"
             )
-        return groups
+
+    def _eval_queries(self, where: str, eval_set: Any, train: Queries) -> Queries:
+        X, y, qid = _unpack(where, eval_set)
+        features, names = self._input(where, X)
+        check_names(where, names, train.feature_names)
+        _validate.matrix(where, features, n_features=train.n_features)
+        return canonical(_lists(where, X, features, names, y, qid, None))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.estimator_type = "ranker"
         tags.target_tags.required = True
+        tags.target_tags.positive_only = True
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = False
         tags.non_deterministic = False
         return tags
-
-
-_NO_QID = (
-    "{where}: qid must say which query each row belongs to, got None; "
-    "pass qid= (one id per row), a frame with a column 'qid', or a Queries"
-)
 
 
 def _refuse_unknown(where: str, unknown: dict[str, Any]) -> None:
@@ -204,56 +238,57 @@ def _refuse_unknown(where: str, unknown: dict[str, Any]) -> None:
         raise TypeError(f"{where}: unexpected keyword argument {next(iter(unknown))!r}")
 
 
-def _take_qid_column(X: Any) -> tuple[Any, Any]:
-    """A frame without its ``qid`` column, and that column; anything else passes through."""
-    if not hasattr(X, "columns") and not hasattr(X, "column_names"):
-        return X, None
-    import narwhals as nw
-
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame) or "qid" not in frame.columns:
-        return X, None
-    return frame.drop("qid").to_native(), frame["qid"].to_numpy()
-
-
-def _lists(
-    where: str, X: Any, y: Any, qid: Any, sample_weight: Any = None
-) -> tuple[Queries, list[str] | None]:
-    """Checked training lists and the names of their features, if they have any."""
+def _labels(
+    where: str, X: Any, y: Any, n_docs: int, *, unjudged: bool = True
+) -> NDArray[np.float64]:
+    """The labels in ``X`` or ``y``, one per row."""
     if isinstance(X, Queries):
-        if y is not None or qid is not None:
-            raise TypeError(f"{where}: a Queries holds y and qid already; leave them out")
-        _validate.labels(where, X.y, unjudged=False)
-        return X, None if X.feature_names is None else list(X.feature_names)
-    frame, column = _take_qid_column(X)
-    if y is None:
+        if y is not None:
+            raise TypeError(f"{where}: a Queries holds y already; leave y out")
+        y = X.y
+    elif y is None:
         raise ValueError(
             f"{where}: requires y to be passed, but the target y is None; "
             "give one relevance label per document"
         )
-    names = [str(c) for c in frame.columns] if hasattr(frame, "columns") else None
-    features = _validate.matrix(where, frame)
+    labels = _validate.labels(where, y, unjudged=unjudged)
+    if len(labels) != n_docs:
+        raise ValueError(
+            f"{where}: y must have one entry per row of X, got {len(labels)} for {n_docs} rows"
+        )
+    return labels
+
+
+def _lists(
+    where: str, X: Any, features: Any, names: Any, y: Any, qid: Any, sample_weight: Any
+) -> Queries:
+    """Checked lists with labels, from checked features."""
     n_docs = features.shape[0]
-    labels = _validate.labels(where, y, unjudged=False)
-    if qid is None:
-        qid = column
-    if qid is None:
-        raise ValueError(_NO_QID.format(where=where))
-    groups = group_rows(qid, where=where)
-    for name, length in (("y", len(labels)), ("qid", groups.n_docs)):
-        if length != n_docs:
-            raise ValueError(
-                f"{where}: {name} must have one entry per row of X, got {length} for {n_docs} rows"
-            )
+    labels = _labels(where, X, y, n_docs, unjudged=False)
+    groups = groups_of(where, X, qid, n_docs)
+    if isinstance(X, Queries) and sample_weight is None:
+        sample_weight = X.weight
     weight = _validate.weights(where, sample_weight, n_docs)
-    return Queries.from_arrays(features, labels, groups, weight=weight), names
+    if weight is not None and not weight.any():
+        raise ValueError(
+            f"{where}: sample_weight must be above 0 for at least one document, got zeros only"
+        )
+    return Queries(
+        groups.gather(features),
+        groups.gather(labels),
+        groups.offsets,
+        groups.ids,
+        weight=None if weight is None else groups.gather(weight),
+        feature_names=None if names is None else tuple(names),
+    )
 
 
 def _unpack(where: str, eval_set: Any) -> tuple[Any, Any, Any]:
     if isinstance(eval_set, Queries):
         return eval_set, None, None
-    if isinstance(eval_set, tuple | list) and len(eval_set) == 3:
-        return eval_set[0], eval_set[1], eval_set[2]
+    if isinstance(eval_set, tuple | list) and len(eval_set) in (2, 3):
+        X, y, *qid = eval_set
+        return X, y, qid[0] if qid else None
     raise TypeError(
         f"{where}: eval_set must be a Queries or (X, y, qid), got {type(eval_set).__name__}"
     )

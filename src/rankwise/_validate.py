@@ -175,41 +175,16 @@ def number(
     return int(value) if integer else float(value)  # type: ignore[call-overload, no-any-return]
 
 
-def matrix(where: str, X: Any, *, n_features: int | None = None) -> Any:
+def matrix(where: str, X: Any, *, n_features: int | None = None, nan: bool = True) -> Any:
     """Features as a C-contiguous float32/float64 matrix or a canonical CSR one.
 
-    Frames (pandas, polars, pyarrow) are converted; NaN means missing and stays; infinite values
-    are refused.
+    NaN means missing and stays where ``nan`` allows it; infinite values are refused.
     """
     if hasattr(X, "tocsr") and hasattr(X, "nnz"):
-        import scipy.sparse as sp
-
-        X = sp.csr_matrix(X)
-        if X.dtype not in (np.float32, np.float64):
-            X = X.astype(np.float64)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
+        X = _csr(where, X)
         values = X.data
     else:
-        if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):
-            X = X.to_numpy()
-        X = np.asarray(X)
-        if X.ndim != 2:
-            raise ValueError(
-                f"{where}: X must be two-dimensional, (n_docs, n_features), got shape {X.shape}. "
-                "Reshape your data: X.reshape(-1, 1) for a single feature, "
-                "X.reshape(1, -1) for a single document"
-            )
-        if X.dtype.kind == "c":
-            raise ValueError(f"{where}: X must be real. Complex data not supported, got {X.dtype}")
-        if X.dtype not in (np.float32, np.float64):
-            try:
-                X = X.astype(np.float64)
-            except (TypeError, ValueError) as e:
-                kind = TypeError if isinstance(e, TypeError) else ValueError
-                raise kind(f"{where}: X must be numbers, got {_example(X)}: {e}") from None
-        X = np.ascontiguousarray(X)
+        X = _dense(where, X)
         values = X
     if X.shape[1] == 0:
         raise ValueError(
@@ -221,14 +196,63 @@ def matrix(where: str, X: Any, *, n_features: int | None = None) -> Any:
             f"{where}: X must have at least one document, got 0 sample(s) (shape={X.shape}) "
             "while a minimum of 1 is required."
         )
-    if np.isinf(values).any():
-        raise ValueError(f"{where}: X must not hold infinity; clip the values or mark them as NaN")
+    # A sum is finite only if all terms are, and costs one pass; look closer only otherwise.
+    with np.errstate(all="ignore"):
+        total = values.sum(dtype=np.float64)
+    if not np.isfinite(total):
+        if np.isinf(values).any():
+            raise ValueError(
+                f"{where}: X must not hold infinity; clip the values or mark them as NaN"
+            )
+        if not nan and np.isnan(values).any():
+            raise ValueError(
+                f"{where}: X must not hold NaN, since this ranker has no rule for missing values; "
+                "fill them in first, for example with sklearn.impute.SimpleImputer"
+            )
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(
             f"{where}: X has {X.shape[1]} features, but {where.split('.')[0]} is expecting "
             f"{n_features} features as input, the number it was fitted with"
         )
     return X
+
+
+def _csr(where: str, X: Any) -> Any:
+    import scipy.sparse as sp
+
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"{where}: X must be real. Complex data not supported, got {X.dtype}")
+    X = sp.csr_matrix(X)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _dense(where: str, X: Any) -> NDArray[Any]:
+    if hasattr(X, "nnz"):
+        raise TypeError(
+            f"{where}: a sparse X must be convertible to CSR, got {type(X).__name__}; "
+            "pass X.tocsr()"
+        )
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"{where}: X must be two-dimensional, (n_docs, n_features), got shape {X.shape}. "
+            "Reshape your data: X.reshape(-1, 1) for a single feature, "
+            "X.reshape(1, -1) for a single document"
+        )
+    if X.dtype.kind == "c":
+        raise ValueError(f"{where}: X must be real. Complex data not supported, got {X.dtype}")
+    if X.dtype not in (np.float32, np.float64):
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as e:
+            kind = TypeError if isinstance(e, TypeError) else ValueError
+            raise kind(f"{where}: X must be numbers, got {_example(X)}: {e}") from None
+    return np.ascontiguousarray(X)
 
 
 def _example(array: NDArray[Any]) -> str:

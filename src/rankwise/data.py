@@ -13,8 +13,9 @@ array([0, 2, 1])
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -84,8 +85,8 @@ def group_rows(qid: ArrayLike | Groups, *, where: str = "group_rows") -> Groups:
     Parameters
     ----------
     qid : array-like of shape (n_docs,), or Groups
-        Integers, strings, or anything NumPy can compare. ``Groups`` pass through, so that a
-        grouping made once can be used for many calls.
+        Integers, strings, or anything NumPy can compare; a column of a pandas, polars or pyarrow
+        frame. ``Groups`` pass through, so that a grouping made once can be used for many calls.
 
     Returns
     -------
@@ -94,16 +95,23 @@ def group_rows(qid: ArrayLike | Groups, *, where: str = "group_rows") -> Groups:
     Raises
     ------
     ValueError
-        If an id is missing (NaN or None).
+        If an id is missing (NaN, NaT, None or a null of a frame).
+    TypeError
+        If ids of several types cannot be told apart once they are written as text.
 
     Notes
     -----
     O(n) when the rows of each query are contiguous, O(n log n) otherwise.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> groups = rw.group_rows(["cat", "dog", "cat"])
+    >>> groups.ids, groups.offsets
+    (array(['cat', 'dog'], dtype='<U3'), array([0, 2, 3]))
     """
     if isinstance(qid, Groups):
         return qid
-    if hasattr(qid, "to_numpy"):
-        qid = qid.to_numpy()
     ids = np.asarray(qid)
     if ids.ndim == 2 and ids.shape[1] == 1:
         ids = ids[:, 0]
@@ -114,9 +122,11 @@ def group_rows(qid: ArrayLike | Groups, *, where: str = "group_rows") -> Groups:
         return Groups(np.zeros(1, np.int64), ids)
     if ids.dtype.kind == "O":
         ids = _uniform_ids(ids, where)
-    if ids.dtype.kind == "f" and np.isnan(ids).any():
-        row = int(np.flatnonzero(np.isnan(ids))[0])
-        raise ValueError(f"{where}: qid must not be missing, got NaN at row {row}")
+    if ids.dtype.kind in "fcmM":
+        missing = np.isnat(ids) if ids.dtype.kind in "mM" else np.isnan(ids)
+        if missing.any():
+            row = int(np.argmax(missing))
+            raise ValueError(f"{where}: qid must not be missing, got {ids[row]} at row {row}")
     starts = np.flatnonzero(ids[1:] != ids[:-1]) + 1
     starts = np.concatenate([np.zeros(1, np.int64), starts])
     firsts = ids[starts]
@@ -129,27 +139,37 @@ def group_rows(qid: ArrayLike | Groups, *, where: str = "group_rows") -> Groups:
     number[by_appearance] = np.arange(len(unique))
     query = np.repeat(number[run_of], np.diff(np.append(starts, n)))
     order = np.argsort(query, kind="stable")
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(query))])
-    return Groups(offsets.astype(np.int64), unique[by_appearance], order)
+    return Groups(_offsets(np.bincount(query)), unique[by_appearance], order)
+
+
+def _offsets(sizes: NDArray[Any]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 def _uniform_ids(ids: NDArray[Any], where: str) -> NDArray[Any]:
-    """Object ids as integers or strings; mixed types become strings only if that keeps them apart."""
-    missing = [i for i, v in enumerate(ids) if v is None or v != v]
-    if missing:
-        raise ValueError(
-            f"{where}: qid must not be missing, got {ids[missing[0]]!r} at row {missing[0]}"
-        )
-    kinds = {type(v) for v in ids}
-    if kinds <= {int, bool, np.int64, np.int32}:
-        return ids.astype(np.int64)
-    as_text = ids.astype(str)
-    if len(kinds) > 1 and len(set(ids)) != len(set(as_text)):
-        raise TypeError(
-            f"{where}: qid must hold ids of one type, got "
-            f"{', '.join(sorted(k.__name__ for k in kinds))} that read the same as text"
-        )
-    return as_text
+    """Object ids as numbers or text; mixed types become text only if that keeps them apart."""
+    values = ids.tolist()
+    for row, value in enumerate(values):
+        # NaN, NaT and pandas' NA are the values that do not equal themselves.
+        if value is None or (value == value) is not True:
+            raise ValueError(f"{where}: qid must not be missing, got {value!r} at row {row}")
+    kinds = {type(v) for v in values}
+    if all(issubclass(kind, Real) for kind in kinds):
+        numbers = np.asarray(values)
+        if numbers.dtype.kind in "biuf":
+            return numbers
+    text = np.array([v.decode() if isinstance(v, bytes) else str(v) for v in values])
+    if kinds != {str}:
+        try:
+            distinct = len(set(values))
+        except TypeError:
+            distinct = -1
+        if distinct != len(set(text.tolist())):
+            raise TypeError(
+                f"{where}: qid must hold ids of one type, numbers or text, got "
+                f"{', '.join(sorted(k.__name__ for k in kinds))}"
+            )
+    return text
 
 
 def qid_from_sizes(group: ArrayLike) -> NDArray[np.int64]:
@@ -282,38 +302,58 @@ class Queries:
 
     def rows(self, queries: ArrayLike) -> NDArray[np.int64]:
         """Row numbers of the given queries (positions or a mask), query after query."""
-        index = np.asarray(queries)
-        if index.dtype == bool:
-            if len(index) != self.n_queries:
-                raise ValueError(
-                    f"Queries.rows: a mask must have one entry per query, "
-                    f"got {len(index)} for {self.n_queries} queries"
-                )
-            index = np.flatnonzero(index)
-        index = index.astype(np.int64, copy=False)
-        sizes = self.sizes[index]
-        ends = np.cumsum(sizes)
-        shift = np.repeat(self.offsets[index] - (ends - sizes), sizes)
-        return np.arange(len(shift), dtype=np.int64) + shift
+        return self._rows(self._positions("Queries.rows", queries))
 
     def take(self, queries: ArrayLike) -> Queries:
         """The given queries (positions or a mask over queries), in the given order."""
-        rows = self.rows(queries)
-        index = np.asarray(queries)
-        sizes = self.sizes[index]
+        index = self._positions("Queries.take", queries)
+        rows = self._rows(index)
         return replace(
             self,
             X=self.X[rows],
             y=self.y[rows],
-            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]).astype(np.int64),
+            offsets=_offsets(self.sizes[index]),
             ids=self.ids[index],
             docs=None if self.docs is None else self.docs[rows],
             weight=None if self.weight is None else self.weight[rows],
         )
 
+    def _positions(self, where: str, queries: ArrayLike) -> NDArray[np.int64]:
+        index = np.asarray(queries)
+        if index.dtype == bool:
+            if index.shape != (self.n_queries,):
+                raise ValueError(
+                    f"{where}: a mask must have one entry per query, "
+                    f"got shape {index.shape} for {self.n_queries} queries"
+                )
+            return np.flatnonzero(index)
+        if index.ndim != 1 or (index.size and index.dtype.kind not in "iu"):
+            raise TypeError(
+                f"{where}: queries must be a list of positions or a mask, got {queries!r}"
+            )
+        index = index.astype(np.int64)
+        outside = index[(index < -self.n_queries) | (index >= self.n_queries)]
+        if len(outside):
+            raise IndexError(
+                f"{where}: positions must be below the {self.n_queries} queries, got {outside[0]}"
+            )
+        return np.where(index < 0, index + self.n_queries, index)
+
+    def _rows(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        sizes = self.sizes[index]
+        ends = np.cumsum(sizes)
+        shift = np.repeat(self.offsets[index] - (ends - sizes), sizes)
+        return np.arange(len(shift), dtype=np.int64) + shift
+
     def with_features(self, X: Any) -> Queries:
         """The same lists with other features, for example scaled ones."""
-        return replace(self, X=X, feature_names=None if X.shape[1] != self.n_features else self.feature_names)
+        if X.shape[0] != self.n_docs:
+            raise ValueError(
+                f"Queries.with_features: X must have one row per document, "
+                f"got {X.shape[0]} for {self.n_docs} documents"
+            )
+        names = self.feature_names if X.shape[1] == self.n_features else None
+        return replace(self, X=X, feature_names=names)
 
     def split(
         self, fractions: ArrayLike = (0.6, 0.2, 0.2), *, rng: int | np.random.Generator | None = 0
@@ -366,72 +406,103 @@ class Queries:
         return result  # type: ignore[return-value]
 
 
-def concatenate(parts: list[Queries]) -> Queries:
-    """One set of queries out of several; query ids must not repeat across parts."""
+def concatenate(parts: Sequence[Queries]) -> Queries:
+    """One set of queries out of several, for example the training parts of a fold.
+
+    Raises
+    ------
+    ValueError
+        If a query id, the number of features or their names differ where they may not, or if only
+        some of the parts have document ids or weights.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> one, two, rest = rw.make_queries(n_queries=10).split([0.2, 0.3, 0.5])
+    >>> rw.concatenate([one, two])
+    Queries(5 queries, 150 documents, 6 features, dense float64)
+    """
     if not parts:
         raise ValueError("concatenate: at least one part is needed, got none")
     ids = np.concatenate([p.ids for p in parts])
     if len(np.unique(ids)) != len(ids):
-        raise ValueError("concatenate: the parts must hold different queries, got repeated query ids")
-    widths = {p.n_features for p in parts}
-    if len(widths) > 1:
         raise ValueError(
-            f"concatenate: the parts must have the same number of features, got {sorted(widths)}"
+            "concatenate: the parts must hold different queries, got repeated query ids"
         )
+    for what, found in (
+        ("number of features", {p.n_features for p in parts}),
+        ("feature names", {p.feature_names for p in parts}),
+    ):
+        if len(found) > 1:
+            raise ValueError(
+                f"concatenate: the parts must have the same {what}, "
+                f"got {' and '.join(sorted(map(str, found)))}"
+            )
     if any(hasattr(p.X, "nnz") for p in parts):
         import scipy.sparse as sp
 
         X = sp.vstack([sp.csr_matrix(p.X) for p in parts], format="csr")
     else:
         X = np.concatenate([p.X for p in parts])
-    sizes = np.concatenate([p.sizes for p in parts])
 
-    def joined(columns: list[Any]) -> Any:
-        return None if any(c is None for c in columns) else np.concatenate(columns)
+    def joined(name: str) -> Any:
+        columns = [getattr(p, name) for p in parts]
+        if all(c is None for c in columns):
+            return None
+        if any(c is None for c in columns):
+            raise ValueError(f"concatenate: all parts or none must have {name}, got some without")
+        return np.concatenate(columns)
 
     return Queries(
         X,
         np.concatenate([p.y for p in parts]),
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]).astype(np.int64),
+        _offsets(np.concatenate([p.sizes for p in parts])),
         ids,
-        joined([p.docs for p in parts]),
-        joined([p.weight for p in parts]),
+        joined("docs"),
+        joined("weight"),
         parts[0].feature_names,
     )
 
 
 def canonical(queries: Queries) -> Queries:
-    """The same lists in an order that does not depend on how the rows were stored.
+    """The same lists in an order that depends on their content alone.
 
-    Queries are sorted by id, documents inside a query by a hash of their features, then label
-    and weight. A learner that works on this order gives the same model, to the last bit, for any
-    order of the rows.
+    Documents inside a query are sorted by a hash of their features, then weight, then label;
+    queries by the sum of the hashes of their documents. A learner that works on this order gives
+    the same model, to the last bit, for any order of the rows and for any names of the queries.
     """
-    from rankwise import _core
-
-    by_id = np.argsort(queries.ids, kind="stable")
-    number = np.empty(queries.n_queries, np.int64)
-    number[by_id] = np.arange(queries.n_queries)
-    X = queries.X
-    if hasattr(X, "nnz"):
-        hashes = _core.hash_rows_csr(X.data, X.indices, X.indptr)
-    else:
-        hashes = _core.hash_rows(X)
-    keys = [hashes.view(np.int64), np.repeat(number, queries.sizes)]
-    if queries.weight is not None:
-        keys.insert(0, queries.weight)
-    keys.insert(0, queries.y)
-    order = np.lexsort(keys)
-    sizes = queries.sizes[by_id]
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]).astype(np.int64)
-    if np.array_equal(order, np.arange(len(order))):
-        return replace(queries, offsets=offsets, ids=queries.ids[by_id])
+    hashes = row_hashes(queries.X)
+    columns = [queries.y] if queries.weight is None else [queries.y, queries.weight]
+    content = hashes + np.uint64(1)  # mix(0) is 0: a document of zeros must count as well
+    for column in columns:
+        content = mix(content + mix((column + 0.0).view(np.uint64)))  # + 0.0: one zero only
+    totals = np.concatenate([np.zeros(1, np.uint64), np.cumsum(content, dtype=np.uint64)])
+    by_content = np.argsort(np.diff(totals[queries.offsets]), kind="stable")
+    place = np.empty(queries.n_queries, np.int64)
+    place[by_content] = np.arange(queries.n_queries)
+    order = np.lexsort([*columns, hashes, np.repeat(place, queries.sizes)])
     return replace(
         queries,
-        X=X[order],
+        X=queries.X[order],
         y=queries.y[order],
-        offsets=offsets,
-        ids=queries.ids[by_id],
+        offsets=_offsets(queries.sizes[by_content]),
+        ids=queries.ids[by_content],
         docs=None if queries.docs is None else queries.docs[order],
         weight=None if queries.weight is None else queries.weight[order],
     )
+
+
+def mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scrambles 64-bit words one to one (the finaliser of SplitMix64, Steele et al. 2014)."""
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
+
+
+def row_hashes(X: Any) -> NDArray[np.uint64]:
+    """One 64-bit hash per row of a checked matrix; equal rows, dense or sparse, hash alike."""
+    from rankwise import _core
+
+    if hasattr(X, "nnz"):
+        return _core.hash_rows_csr(X.data, X.indices, X.indptr)
+    return _core.hash_rows(X)
