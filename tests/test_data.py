@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -43,7 +44,7 @@ def test_groups_equal_a_dictionary(qid):
     order = np.arange(len(qid)) if groups.order is None else groups.order
     starts = groups.offsets
     assert starts.dtype == np.int64
-    got = [order[a:b].tolist() for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    got = [order[a:b].tolist() for a, b in pairwise(starts)]
     assert got == list(expected.values())
     assert groups.sizes.tolist() == [len(rows) for rows in expected.values()]
 
@@ -420,7 +421,7 @@ def test_rank_within_equals_sorting(rows, k):
     groups = rw.group_rows(np.array([q for q, _ in rows], dtype=np.int64))
     score = np.array([s for _, s in rows], dtype=np.float64)
     expected = np.zeros(len(rows), int)
-    for a, b in zip(groups.offsets[:-1], groups.offsets[1:], strict=True):
+    for a, b in pairwise(groups.offsets):
         best_first = sorted(range(a, b), key=lambda i: (-score[i], i))
         for place, i in enumerate(best_first, start=1):
             expected[i] = place if k < 0 or place <= k else 0

@@ -201,7 +201,7 @@ def test_scaler_refuses_other_features():
     scaler = rw.QueryScaler().fit(pd.DataFrame({"a": [1.0], "b": [2.0]}), qid=[1])
     with pytest.raises(ValueError, match="X has 3 features, but QueryScaler is expecting 2"):
         scaler.transform(np.ones((2, 3)), qid=[1, 1])
-    with pytest.raises(ValueError, match="features must be those of fit.*another order"):
+    with pytest.raises(ValueError, match=r"features must be those of fit.*another order"):
         scaler.transform(pd.DataFrame({"b": [1.0], "a": [2.0]}), qid=[1])
     with pytest.raises(ValueError, match="lacks 'b' and adds 'c'"):
         scaler.transform(pd.DataFrame({"a": [1.0], "c": [2.0]}), qid=[1])
@@ -256,7 +256,7 @@ def test_scaler_as_scikit_learn_wants_it(estimator, check):
 
 @pytest.mark.letor
 def test_scaler_equals_letor(letor_data):
-    """OHSUMED's QueryLevelNorm file from its raw one: printed with six digits, so to half a digit."""
+    """OHSUMED's QueryLevelNorm file from its raw one, as close as six printed digits allow."""
 
     def read(path):
         X, qid = [], []

@@ -1,4 +1,4 @@
-"""The synthetic queries: the course note's generator drawn again, and the shape of the web-like one."""
+"""Synthetic queries: the course note's generator drawn again, the shape of the web-like one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def test_course_random_scorer_as_in_the_note():
 
 
 def test_course_size_and_seed():
-    a, b = rw.make_queries(n_queries=5, n_docs=4, rng=7), rw.make_queries(n_queries=5, n_docs=4, rng=7)
+    a, b = (
+        rw.make_queries(n_queries=5, n_docs=4, rng=7),
+        rw.make_queries(n_queries=5, n_docs=4, rng=7),
+    )
     X, y = course_again(7, 5, 4)
     assert np.array_equal(a.X, X)
     assert np.array_equal(a.y, y)

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from rankwise.stats import win_tie_loss as win_tie_loss
     from rankwise.prepare import QueryKFold as QueryKFold
     from rankwise.prepare import QueryScaler as QueryScaler
-    from rankwise.saving import load as load
-    from rankwise.saving import save as save
     from rankwise.synthetic import make_queries as make_queries
     from rankwise.trec import Judged as Judged
     from rankwise.trec import Qrels as Qrels
@@ -76,7 +74,6 @@ _PUBLIC = {
         "win_tie_loss",
     ],
     "prepare": ["QueryKFold", "QueryScaler"],
-    "saving": ["load", "save"],
     "synthetic": ["make_queries"],
     "trec": [
         "Judged",

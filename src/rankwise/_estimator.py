@@ -2,14 +2,14 @@
 
 A ranker subclasses :class:`Ranker`, stores its parameters in ``__init__`` and writes two methods:
 ``_fit(train, valid)`` on :class:`~rankwise.data.Queries` whose rows are in canonical order, and
-``_score(X)`` on checked features. Everything a user touches (``fit``, ``predict``, ``rank``, ``score``)
-is here, so that unsorted, interleaved or string query ids, frames, weights and errors behave
-alike everywhere.
+``_score(X)`` on checked features. Everything a user touches (``fit``, ``predict``, ``rank``,
+``score``) is here, so that unsorted, interleaved or string query ids, frames, weights and errors
+behave alike everywhere.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,8 +39,8 @@ class Ranker(BaseEstimator):
     # carries them through GridSearchCV, cross_validate and Pipeline without set_fit_request.
     # eval_set is left open: scikit-learn then asks the user, who alone knows whether the steps
     # before the ranker transform it (Pipeline's transform_input).
-    __metadata_request__fit = {"qid": True, "sample_weight": True}
-    __metadata_request__score = {"qid": True, "sample_weight": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
 
     metric: str | Metric = "ndcg@10"
     n_features_in_: int
@@ -172,17 +172,7 @@ class Ranker(BaseEstimator):
         float
         """
         where = f"{type(self).__name__}.score"
-        y_score = self.predict(X)
-        labels = _labels(where, X, y, len(y_score))
-        groups = groups_of(where, X, qid, len(y_score))
-        if isinstance(X, Queries) and sample_weight is None:
-            sample_weight = X.weight
-        weights = _validate.weights(where, sample_weight, len(y_score))
-        per_query = None
-        if weights is not None:
-            per_query = np.add.reduceat(groups.gather(weights), groups.offsets[:-1]) / groups.sizes
-        metric = parse_metric(self.metric)
-        return metric.mean(labels, y_score, qid=groups, query_weight=per_query)
+        return _mean(where, parse_metric(self.metric), self, X, y, qid, sample_weight)
 
     def save(self, path: Any) -> None:
         """Write the fitted ranker to one file, without pickle; see :func:`rankwise.load`."""
@@ -226,6 +216,45 @@ class Ranker(BaseEstimator):
         tags.input_tags.allow_nan = False
         tags.non_deterministic = False
         return tags
+
+
+class MetricScorer(BaseEstimator):
+    """A metric as scikit-learn's model selection calls it: ``scorer(estimator, X, y, qid=qid)``.
+
+    It asks metadata routing for ``qid`` and ``sample_weight`` by itself, and refuses to score rows
+    whose queries it does not know. Made by :meth:`rankwise.Metric.scorer`.
+    """
+
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
+
+    def __init__(self, metric: Metric) -> None:
+        self.metric = metric
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any = None, *, qid: Any = None, sample_weight: Any = None
+    ) -> float:
+        """Mean of the metric over the queries of ``X``, ranked by ``estimator.predict(X)``."""
+        where = f"scorer of {self.metric}"
+        return _mean(where, self.metric, estimator, X, y, qid, sample_weight)
+
+
+def _mean(
+    where: str, metric: Metric, estimator: Any, X: Any, y: Any, qid: Any, sample_weight: Any
+) -> float:
+    y_score = estimator.predict(X)
+    labels = _labels(where, X, y, len(y_score))
+    groups = groups_of(where, X, qid, len(y_score))
+    if isinstance(X, Queries) and sample_weight is None:
+        sample_weight = X.weight
+    weights = _validate.weights(where, sample_weight, len(y_score))
+    return metric.mean(labels, y_score, qid=groups, query_weight=query_weights(groups, weights))
+
+
+def query_weights(groups: Groups, weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """The mean weight of each query's documents."""
+    if weight is None:
+        return None
+    return np.add.reduceat(groups.gather(weight), groups.offsets[:-1]) / groups.sizes
 
 
 def _refuse_unknown(where: str, unknown: dict[str, Any]) -> None:

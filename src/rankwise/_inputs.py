@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise import _validate
 from rankwise.data import Groups, Queries, group_rows
@@ -39,7 +38,7 @@ def features_of(where: str, X: Any) -> tuple[Any, list[str] | None]:
 
 
 def qid_of(X: Any) -> Any:
-    """The query ids held by ``X`` itself: Groups of a Queries, a frame's column ``qid``, or None."""
+    """The query ids held by ``X`` itself, a Queries or a frame with a column ``qid``, or None."""
     if isinstance(X, Queries):
         return X.groups
     frame = _frame(X)
@@ -59,8 +58,7 @@ def groups_of(where: str, X: Any, qid: Any, n_docs: int) -> Groups:
     groups = group_rows(own if qid is None else qid, where=where)
     if groups.n_docs != n_docs:
         raise ValueError(
-            f"{where}: qid must have one entry per row of X, "
-            f"got {groups.n_docs} for {n_docs} rows"
+            f"{where}: qid must have one entry per row of X, got {groups.n_docs} for {n_docs} rows"
         )
     return groups
 
@@ -77,7 +75,7 @@ def note_features(estimator: Any, n_features: int, names: list[str] | None) -> N
 def same_features(
     where: str, estimator: Any, features: Any, names: list[str] | None, *, nan: bool = True
 ) -> Any:
-    """Checked features that agree with those of ``fit`` in number and, if both have any, in names."""
+    """Checked features, as many as in ``fit`` and, if both have names, of the same names."""
     check_names(where, names, getattr(estimator, "feature_names_in_", None))
     return _validate.matrix(where, features, n_features=estimator.n_features_in_, nan=nan)
 

@@ -338,16 +338,15 @@ class Metric:
         return Mean(value, len(x), n_skipped)
 
     def scorer(self) -> Any:
-        """A scikit-learn scorer that asks for ``qid``.
+        """A scikit-learn scorer that asks for ``qid``, and refuses to score without it.
 
         It works in ``GridSearchCV`` and ``cross_validate`` once the user has switched on
-        scikit-learn's metadata routing (``sklearn.set_config(enable_metadata_routing=True)``).
+        scikit-learn's metadata routing (``sklearn.set_config(enable_metadata_routing=True)``), and
+        without routing on frames that hold their query ids in a column ``qid``.
         """
-        import sklearn
-        from sklearn.metrics import make_scorer
+        from rankwise._estimator import MetricScorer
 
-        with sklearn.config_context(enable_metadata_routing=True):
-            return make_scorer(self.mean).set_score_request(qid=True)
+        return MetricScorer(self)
 
     def gains(self, y_true: ArrayLike) -> Floats:
         """Gain of each label, for metrics that are sums of gain times discount.

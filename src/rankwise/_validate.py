@@ -39,9 +39,7 @@ def vector(where: str, name: str, values: ArrayLike) -> Floats:
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
-            raise TypeError(
-                f"{where}: {name} must be numbers, got {_example(array)}"
-            ) from None
+            raise TypeError(f"{where}: {name} must be numbers, got {_example(array)}") from None
     return np.ascontiguousarray(array, dtype=np.float64)
 
 

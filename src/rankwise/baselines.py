@@ -1,8 +1,8 @@
 """Rankers to compare with: chance, one feature, and any regressor.
 
 What a learned ranker is worth shows beside three simple ones. :class:`RandomRanker` is the floor,
-:class:`FeatureRanker` the best single feature, and :class:`PointwiseRanker` a regressor that predicts
-labels one by one and knows nothing of queries.
+:class:`FeatureRanker` the best single feature, and :class:`PointwiseRanker` a regressor that
+predicts labels one by one and knows nothing of queries.
 
 >>> import rankwise as rw
 >>> train, test = rw.make_queries(n_queries=400).split([0.5, 0.5])
@@ -24,7 +24,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from rankwise import _validate
-from rankwise._estimator import Ranker
+from rankwise._estimator import Ranker, query_weights
 from rankwise.data import Queries, mix, row_hashes
 from rankwise.metrics import Metric, parse_metric
 
@@ -32,8 +32,8 @@ from rankwise.metrics import Metric, parse_metric
 class RandomRanker(Ranker):
     """Scores documents at random: uniform on [0, 1), reproducible, equal rows alike.
 
-    The score is a hash of the document's features and the seed. So it does not depend on what else is
-    in the batch or on the order of the rows, and equal documents tie, as with every ranker.
+    The score is a hash of the document's features and the seed. So it does not depend on what else
+    is in the batch or on the order of the rows, and equal documents tie, as with every ranker.
 
     Parameters
     ----------
@@ -67,14 +67,13 @@ class RandomRanker(Ranker):
             self.seed_ = int(np.random.default_rng().integers(2**63))
             return
         self.seed_ = int(
-            _validate.number(
-                "RandomRanker", "random_state", self.random_state, low=0, integer=True
-            )
+            _validate.number("RandomRanker", "random_state", self.random_state, low=0, integer=True)
         )
 
     def _score(self, X: Any) -> NDArray[np.float64]:
-        key = mix(np.array([self.seed_ % 2**64], np.uint64))
-        return (mix(row_hashes(X) ^ key) >> np.uint64(11)) * 2.0**-53
+        key = mix(np.array([(self.seed_ + 1) * 0x9E3779B97F4A7C15 % 2**64], np.uint64))
+        bits: NDArray[np.uint64] = mix(row_hashes(X) ^ key) >> np.uint64(11)
+        return bits.astype(np.float64) * 2.0**-53
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -134,9 +133,7 @@ class FeatureRanker(Ranker):
             self.sign_ = 1.0 if self.descending else -1.0
             return
         metric, groups = parse_metric(self.metric), train.groups
-        weight = None
-        if train.weight is not None:
-            weight = np.add.reduceat(train.weight, train.offsets[:-1]) / train.sizes
+        weight = query_weights(groups, train.weight)
         best = -np.inf
         self.feature_, self.sign_ = 0, 1.0
         for column in range(train.n_features):

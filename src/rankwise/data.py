@@ -1,8 +1,8 @@
 """Judged lists as flat columns and offsets.
 
 A set of query lists is a feature matrix ``X``, a label vector ``y`` and ``offsets``: the documents
-of query ``i`` are the rows ``offsets[i]:offsets[i+1]``. Public calls take ``qid``, one id per row, in
-any order and of any type; :func:`group_rows` turns it into offsets once, at the door.
+of query ``i`` are the rows ``offsets[i]:offsets[i+1]``. Public calls take ``qid``, one id per row,
+in any order and of any type; :func:`group_rows` turns it into offsets once, at the door.
 
 >>> import rankwise as rw
 >>> rw.group_rows(["b", "a", "b"])
@@ -182,8 +182,8 @@ def qid_from_sizes(group: ArrayLike) -> NDArray[np.int64]:
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
         raise ValueError(
-            "qid_from_sizes: group must be the sizes of consecutive queries, integers of at least 0, "
-            f"got {_validate._example(sizes)}"
+            "qid_from_sizes: group must be the sizes of consecutive queries, integers of at least "
+            f"0, got {_validate._example(sizes)}"
         )
     return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
 
@@ -228,7 +228,7 @@ class Queries:
         weight: ArrayLike | None = None,
         feature_names: tuple[str, ...] | None = None,
     ) -> Queries:
-        """Queries from one row per document, in any order; rows are copied only if they must move."""
+        """Queries from one row per document, in any order; rows move only where they must."""
         where = "Queries"
         X = _validate.matrix(where, X)
         labels = _validate.labels(where, y)
@@ -337,13 +337,15 @@ class Queries:
             raise IndexError(
                 f"{where}: positions must be below the {self.n_queries} queries, got {outside[0]}"
             )
-        return np.where(index < 0, index + self.n_queries, index)
+        positions: NDArray[np.int64] = np.where(index < 0, index + self.n_queries, index)
+        return positions
 
     def _rows(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
         sizes = self.sizes[index]
         ends = np.cumsum(sizes)
-        shift = np.repeat(self.offsets[index] - (ends - sizes), sizes)
-        return np.arange(len(shift), dtype=np.int64) + shift
+        rows: NDArray[np.int64] = np.arange(ends[-1] if len(ends) else 0, dtype=np.int64)
+        rows += np.repeat(self.offsets[index] - (ends - sizes), sizes)
+        return rows
 
     def with_features(self, X: Any) -> Queries:
         """The same lists with other features, for example scaled ones."""
@@ -381,12 +383,10 @@ class Queries:
         starts = np.concatenate([[0], cuts[:-1]])
         if (cuts == starts).any():
             raise ValueError(
-                f"Queries.split: {self.n_queries} queries are too few for the fractions {fractions!r}; "
-                "a part would be empty"
+                f"Queries.split: {self.n_queries} queries are too few for the fractions "
+                f"{fractions!r}; a part would be empty"
             )
-        return tuple(
-            self.take(np.sort(order[a:b])) for a, b in zip(starts, cuts, strict=True)
-        )
+        return tuple(self.take(np.sort(order[a:b])) for a, b in zip(starts, cuts, strict=True))
 
     def folds(
         self, n_folds: int = 5, *, rng: int | np.random.Generator | None = 0
@@ -394,14 +394,16 @@ class Queries:
         """``(train, valid, test)`` of each fold: parts rotate as in LETOR (n - 2 train, 1, 1)."""
         if n_folds < 3 or n_folds > self.n_queries:
             raise ValueError(
-                f"Queries.folds: n_folds must be at least 3 (train, validation, test) and at most the "
-                f"{self.n_queries} queries, got {n_folds}"
+                "Queries.folds: n_folds must be at least 3 (train, validation, test) and at most "
+                f"the {self.n_queries} queries, got {n_folds}"
             )
         parts = np.array_split(np.random.default_rng(rng).permutation(self.n_queries), n_folds)
         result = []
         for i in range(n_folds):
             test, valid = parts[i], parts[i - 1]
-            train = np.concatenate([parts[j] for j in range(n_folds) if j not in (i, (i - 1) % n_folds)])
+            train = np.concatenate(
+                [parts[j] for j in range(n_folds) if j not in (i, (i - 1) % n_folds)]
+            )
             result.append(tuple(self.take(np.sort(p)) for p in (train, valid, test)))
         return result  # type: ignore[return-value]
 
@@ -504,5 +506,7 @@ def row_hashes(X: Any) -> NDArray[np.uint64]:
     from rankwise import _core
 
     if hasattr(X, "nnz"):
-        return _core.hash_rows_csr(X.data, X.indices, X.indptr)
-    return _core.hash_rows(X)
+        hashes: NDArray[np.uint64] = _core.hash_rows_csr(X.data, X.indices, X.indptr)
+    else:
+        hashes = _core.hash_rows(X)
+    return hashes

@@ -24,7 +24,7 @@ until the user switches it on:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,7 +40,7 @@ from rankwise.data import Groups, Queries, row_hashes
 _BLOCK = 4096
 
 
-class QueryScaler(
+class QueryScaler(  # type: ignore[call-arg]
     OneToOneFeatureMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
     r"""Brings each feature to one scale inside each query.
@@ -81,8 +81,8 @@ class QueryScaler(
     """
 
     # Requested by class attribute, so that routing needs no set_fit_request.
-    __metadata_request__fit = {"qid": True}
-    __metadata_request__transform = {"qid": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__transform: ClassVar[dict[str, bool]] = {"qid": True}
 
     n_features_in_: int
 
@@ -124,14 +124,21 @@ class QueryScaler(
         features, names = features_of(where, X)
         if fitting:
             features = _validate.matrix(where, features)
-            note_features(self, features.shape[1], names)
         else:
             features = same_features(where, self, features, names)
-        return features, groups_of(where, X, qid, features.shape[0])
+        if hasattr(features, "nnz") and self.method != "minmax":
+            raise TypeError(
+                f"{where}: method={self.method!r} would fill a sparse matrix; pass X.toarray() "
+                "or use method='minmax', which keeps the zeros"
+            )
+        groups = groups_of(where, X, qid, features.shape[0])
+        if fitting:
+            note_features(self, features.shape[1], names)
+        return features, groups
 
     def _scaled(self, X: Any, features: Any, groups: Groups) -> Any:
         if hasattr(features, "nnz"):
-            scaled = _scale_sparse(type(self).__name__, features, groups, self.method)
+            scaled = _scale_sparse(type(self).__name__, features, groups)
         else:
             scaled = _scale_dense(features, groups, _METHODS[self.method])
         if isinstance(X, Queries):
@@ -199,12 +206,7 @@ def _blocks(offsets: NDArray[np.int64]) -> Iterator[int]:
         yield first
 
 
-def _scale_sparse(name: str, X: Any, groups: Groups, method: str) -> Any:
-    if method != "minmax":
-        raise TypeError(
-            f"{name}: method={method!r} would fill a sparse matrix; pass X.toarray() "
-            "or use method='minmax', which keeps the zeros"
-        )
+def _scale_sparse(name: str, X: Any, groups: Groups) -> Any:
     n_features = X.shape[1]
     query = groups.spread(np.arange(len(groups), dtype=np.int64))
     cell = np.repeat(query, np.diff(X.indptr)) * n_features + X.indices
@@ -266,7 +268,7 @@ class QueryKFold(BaseCrossValidator):
     [0 1 2 4] [3 5]
     """
 
-    __metadata_request__split = {"qid": True, "groups": True}
+    __metadata_request__split: ClassVar[dict[str, bool]] = {"qid": True, "groups": True}
 
     def __init__(
         self,
@@ -284,7 +286,7 @@ class QueryKFold(BaseCrossValidator):
         """The number of folds."""
         return self.n_splits
 
-    def split(  # type: ignore[override]
+    def split(
         self,
         X: Any,
         y: Any = None,
