@@ -64,6 +64,17 @@ Out<double> transposed(const Features& X, Column z, int n_threads) {
     return out;
 }
 
+Out<bool> varying_within(const Features& X, In<int64_t> offsets) {
+    check_offsets(offsets, static_cast<size_t>(X.rows->n_rows));
+    auto out = new_array<bool>(X.rows->n_columns);
+    nb::gil_scoped_release release;
+    std::vector<uint8_t> varies(X.rows->n_columns, 0);
+    for (size_t q = 0; q + 1 < offsets.shape(0); ++q)
+        X.rows->mark_varying(offsets.data()[q], offsets.data()[q + 1], varies.data());
+    std::copy(varies.begin(), varies.end(), out.data());
+    return out;
+}
+
 // Labels, offsets and weights, checked, handed to the constructor of a loss.
 template <class Loss, class... Options>
 Loss* new_loss(Column y, In<int64_t> offsets, std::optional<Column> weight, Options... options) {
@@ -175,7 +186,9 @@ void bind_features(nb::module_& m) {
     features
         .def("scores", &scores, "w"_a.noconvert(), "n_threads"_a = 0,
              "X w; the score of a row depends on that row alone.")
-        .def("transposed", &transposed, "z"_a.noconvert(), "n_threads"_a = 0, "X^T z.");
+        .def("transposed", &transposed, "z"_a.noconvert(), "n_threads"_a = 0, "X^T z.")
+        .def("varying_within", &varying_within, "offsets"_a.noconvert(),
+             "Whether each column takes more than one value inside some query.");
 }
 
 template <class Loss, class... Options, class... Args>

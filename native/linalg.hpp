@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "lanes.hpp"
@@ -104,6 +106,8 @@ class Rows {
     // sums += sum of z[i] x_(begin + i)
     virtual void add_transposed(int64_t begin, int64_t end, const double* z,
                                 double* sums) const = 0;
+    // Sets varies[c] where column c takes more than one value among the given rows.
+    virtual void mark_varying(int64_t begin, int64_t end, uint8_t* varies) const = 0;
     int64_t n_rows = 0, n_columns = 0, n_stored = 0;
 
     // Parts for transposed products: enough work in each, and their sums not larger than the data.
@@ -124,6 +128,17 @@ class DenseRows final : public Rows {
     }
     void add_transposed(int64_t begin, int64_t end, const double* z, double* sums) const override {
         add_transposed_of(X_ + begin * n_columns, end - begin, n_columns, z, sums);
+    }
+    void mark_varying(int64_t begin, int64_t end, uint8_t* varies) const override {
+        std::vector<int64_t> open;
+        for (int64_t j = 0; j < n_columns; ++j)
+            if (!varies[j]) open.push_back(j);
+        const T* first = X_ + begin * n_columns;
+        for (int64_t i = begin + 1; i < end && !open.empty(); ++i) {
+            const T* row = X_ + i * n_columns;
+            const auto found = [&](int64_t j) { return varies[j] = row[j] != first[j]; };
+            open.erase(std::remove_if(open.begin(), open.end(), found), open.end());
+        }
     }
 
   private:
@@ -152,6 +167,19 @@ class SparseRows final : public Rows {
             for (I k = starts_[i]; k < starts_[i + 1]; ++k)
                 sums[columns_[k]] += static_cast<double>(data_[k]) * factor;
         }
+    }
+    void mark_varying(int64_t begin, int64_t end, uint8_t* varies) const override {
+        // A column is constant when it is stored in no row, or in every row with one value.
+        std::unordered_map<I, std::pair<T, int64_t>> seen;
+        for (int64_t i = begin; i < end; ++i)
+            for (I k = starts_[i]; k < starts_[i + 1]; ++k) {
+                if (varies[columns_[k]]) continue;
+                auto& [value, count] = seen.try_emplace(columns_[k], data_[k], 0).first->second;
+                ++count;
+                if (value != data_[k]) varies[columns_[k]] = 1;
+            }
+        for (const auto& [column, entry] : seen)
+            if (entry.second < end - begin && entry.first != 0) varies[column] = 1;
     }
 
   private:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rankwise.metrics import evaluate as evaluate
     from rankwise.metrics import parse_metric as parse_metric
     from rankwise.metrics import parse_metrics as parse_metrics
+    from rankwise.linear import LinearRanker as LinearRanker
+    from rankwise.linear import RankSVM as RankSVM
     from rankwise.losses import ListNet as ListNet
     from rankwise.losses import RankNet as RankNet
     from rankwise.losses import Squared as Squared
@@ -60,6 +62,7 @@ _PUBLIC = {
     "data": ["Groups", "Queries", "concatenate", "group_rows", "qid_from_sizes"],
     "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],
     "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
+    "linear": ["LinearRanker", "RankSVM"],
     "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],
     "stats": [
         "benjamini_hochberg",
