@@ -2,8 +2,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
+#include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "arrays.hpp"
@@ -26,6 +28,12 @@ LambdaProblem problem(const Column& gain, const Column& score, const In<int64_t>
     check_offsets(offsets, n);
     if (score.shape(0) != n || (weight && weight->shape(0) != n))
         throw nb::value_error("gain, score and weight must have one entry per document");
+    for (size_t i = 0; i < n; ++i)
+        if (!std::isfinite(score.data()[i]))
+            throw nb::value_error(("LambdaRank: scores must be finite, got " +
+                                   std::to_string(score.data()[i]) + " at document " +
+                                   std::to_string(i))
+                                      .c_str());
     const size_t n_queries = offsets.shape(0) - 1;
     if (inverse_ideal.shape(0) != n_queries)
         throw nb::value_error("inverse_ideal must have one entry per query");

@@ -9,11 +9,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankwise.comparison import Comparison as Comparison
-    from rankwise.comparison import compare as compare
     from rankwise.baselines import FeatureRanker as FeatureRanker
     from rankwise.baselines import PointwiseRanker as PointwiseRanker
     from rankwise.baselines import RandomRanker as RandomRanker
+    from rankwise.comparison import Comparison as Comparison
+    from rankwise.comparison import compare as compare
     from rankwise.data import Groups as Groups
     from rankwise.data import Queries as Queries
     from rankwise.data import concatenate as concatenate
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from rankwise.evaluation import Evaluation as Evaluation
     from rankwise.evaluation import evaluate_files as evaluate_files
     from rankwise.evaluation import evaluate_run as evaluate_run
-    from rankwise.metrics import Metric as Metric
-    from rankwise.metrics import evaluate as evaluate
-    from rankwise.metrics import parse_metric as parse_metric
-    from rankwise.metrics import parse_metrics as parse_metrics
+    from rankwise.lambdas import LambdaRank as LambdaRank
     from rankwise.linear import LinearRanker as LinearRanker
     from rankwise.linear import RankSVM as RankSVM
     from rankwise.losses import ListNet as ListNet
@@ -33,6 +30,12 @@ if TYPE_CHECKING:
     from rankwise.losses import Squared as Squared
     from rankwise.losses import SquaredHingePairs as SquaredHingePairs
     from rankwise.losses import parse_loss as parse_loss
+    from rankwise.metrics import Metric as Metric
+    from rankwise.metrics import evaluate as evaluate
+    from rankwise.metrics import parse_metric as parse_metric
+    from rankwise.metrics import parse_metrics as parse_metrics
+    from rankwise.prepare import QueryKFold as QueryKFold
+    from rankwise.prepare import QueryScaler as QueryScaler
     from rankwise.stats import benjamini_hochberg as benjamini_hochberg
     from rankwise.stats import bootstrap_interval as bootstrap_interval
     from rankwise.stats import effect_size as effect_size
@@ -43,8 +46,6 @@ if TYPE_CHECKING:
     from rankwise.stats import t_interval as t_interval
     from rankwise.stats import wilcoxon_test as wilcoxon_test
     from rankwise.stats import win_tie_loss as win_tie_loss
-    from rankwise.prepare import QueryKFold as QueryKFold
-    from rankwise.prepare import QueryScaler as QueryScaler
     from rankwise.synthetic import make_queries as make_queries
     from rankwise.trec import Judged as Judged
     from rankwise.trec import Qrels as Qrels
@@ -54,16 +55,19 @@ if TYPE_CHECKING:
     from rankwise.trec import read_run as read_run
     from rankwise.trec import write_qrels as write_qrels
     from rankwise.trec import write_run as write_run
+    from rankwise.trees import TreeRanker as TreeRanker
 
 # module -> public names; the one list of what rankwise offers.
 _PUBLIC = {
-    "comparison": ["Comparison", "compare"],
     "baselines": ["FeatureRanker", "PointwiseRanker", "RandomRanker"],
+    "comparison": ["Comparison", "compare"],
     "data": ["Groups", "Queries", "concatenate", "group_rows", "qid_from_sizes"],
     "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],
-    "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
+    "lambdas": ["LambdaRank"],
     "linear": ["LinearRanker", "RankSVM"],
     "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],
+    "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
+    "prepare": ["QueryKFold", "QueryScaler"],
     "stats": [
         "benjamini_hochberg",
         "bootstrap_interval",
@@ -76,7 +80,6 @@ _PUBLIC = {
         "wilcoxon_test",
         "win_tie_loss",
     ],
-    "prepare": ["QueryKFold", "QueryScaler"],
     "synthetic": ["make_queries"],
     "trec": [
         "Judged",
@@ -88,6 +91,7 @@ _PUBLIC = {
         "write_qrels",
         "write_run",
     ],
+    "trees": ["TreeRanker"],
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise import _core, _validate
+from rankwise._text import call_text
 from rankwise.metrics import Metric, parse_metric
 
 Floats = NDArray[np.float64]
@@ -81,11 +82,13 @@ class LambdaRank:
     burges2010, wu2010, mcsherry2008
     """
 
-    metric: str | Metric = "ndcg"
+    metric: str | Metric = Metric("ndcg")
     sigma: float = 1.0
     truncation: int | None = None
     ties: str = "average"
     normalize: str = "none"
+    name: ClassVar[str] = "lambdarank"
+    shift_invariant: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         where = "LambdaRank"
@@ -152,13 +155,16 @@ class LambdaRank:
         run = self._prepare(y, offsets, weight, n_threads)
         return lambda s: run(_core.lambda_gradients, s)
 
+    def __str__(self) -> str:
+        return call_text(self.name, self)
+
     def _prepare(
         self, y: ArrayLike, offsets: ArrayLike, weight: ArrayLike | None, n_threads: int
     ) -> Callable[[Any, ArrayLike], Any]:
         where = "LambdaRank"
         assert isinstance(self.metric, Metric)
         labels = _validate.labels(where, y)
-        starts = np.ascontiguousarray(offsets, dtype=np.int64)
+        starts = _validate.offsets(where, offsets, len(labels))
         weights = _validate.weights(where, weight, len(labels))
         gain = np.where(np.isnan(labels), np.nan, self.metric.gains(labels))
         longest = int(np.diff(starts).max(initial=0))

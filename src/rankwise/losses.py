@@ -10,7 +10,7 @@ losses by the same names, and a loss of your own works wherever these do: an obj
 :class:`RankNet`       pairwise           logistic loss of every pair with different labels
 :class:`SquaredHingePairs`  pairwise      RankSVM's: a margin of 1, squared
 :class:`ListNet`       listwise           cross entropy of the chances to come first
-``LambdaRank``         metric             RankNet's pairs, weighted by what a swap changes
+:class:`LambdaRank`    metric             RankNet's pairs, weighted by what a swap changes
 =====================  =================  =======================================================
 
 >>> import numpy as np
@@ -38,6 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise import _core, _validate
 from rankwise._text import call_text, parse_call
+from rankwise.lambdas import LambdaRank
 
 Floats = NDArray[np.float64]
 Derivatives = Callable[[ArrayLike], tuple[Floats, Floats]]
@@ -296,7 +297,7 @@ class ListNet(Loss):
 
 
 LOSSES: dict[str, Any] = {
-    loss.name: loss for loss in (Squared, RankNet, SquaredHingePairs, ListNet)
+    loss.name: loss for loss in (Squared, RankNet, SquaredHingePairs, ListNet, LambdaRank)
 }
 """Name -> class of every loss that can be named in text."""
 

@@ -235,7 +235,7 @@ class TreeRanker(Ranker):
 
         check_is_fitted(self, "model_text_")
         if getattr(self, "_booster", None) is None:
-            self._booster = lgb.Booster({"verbosity": -1}, model_str=self.model_text_)
+            self._booster = lgb.Booster(model_str=self.model_text_)
         return self._booster
 
     def __getstate__(self) -> Any:
