@@ -40,7 +40,7 @@ struct LambdaProblem {
     double sigma;
     int64_t truncation;   // at least one document of a pair is in the first `truncation` places
     bool stable;          // equal scores keep their row order instead of forming tied blocks
-    bool scale_by_gap;    // divide w_ij by .01 + |s_i - s_j|
+    bool scale_by_gap;    // divide w_ij by .01 + |s_i - s_j| where a query's scores differ
     bool scale_by_query;  // multiply by log2(1 + S) / S, S the sum of all forces of the query
 };
 
@@ -210,6 +210,13 @@ inline double add_within_block(ScoredList& list, const TiedBlock& block, double 
     return change * pairs;
 }
 
+constexpr double kSmallestGap = 0.01;
+
+// A query whose scores are all equal has no gaps to divide by.
+inline bool scales_by_gap(const LambdaProblem& in, const ScoredList& list) {
+    return in.scale_by_gap && list.score[0] != list.score[list.n - 1];
+}
+
 constexpr int64_t kLanes = 4;
 using Lanes = double __attribute__((vector_size(8 * kLanes)));
 using LaneBits = int64_t __attribute__((vector_size(8 * kLanes)));
@@ -264,7 +271,7 @@ inline __attribute__((always_inline)) double add_row(ScoredList& list, int64_t i
             Lanes s;
             load(s, score + j);
             const Lanes distance = score_i - s;
-            change /= 0.01 + (Lanes)((LaneBits)distance & no_sign);
+            change /= kSmallestGap + (Lanes)((LaneBits)distance & no_sign);
         }
         const Lanes inverse = one / (level_i + E);
         const Lanes p_i = level_i * inverse, p_j = E * inverse;
@@ -288,7 +295,7 @@ constexpr double kSpread = 1400;
 template <bool kWeighted, bool kGap>
 inline __attribute__((always_inline)) double add_pairs(const LambdaProblem& in, ScoredList& list) {
     const double high = list.score[0], low = list.score[list.n - 1];
-    const bool wide = !(in.sigma * (high - low) < kSpread), tied = high == low;
+    const bool wide = !(in.sigma * (high - low) < kSpread);
     const double middle = low + (high - low) / 2;
     if (!wide)
         for (int64_t i = 0; i < list.n; ++i)
@@ -296,7 +303,7 @@ inline __attribute__((always_inline)) double add_pairs(const LambdaProblem& in, 
     double total = 0;
     for (const TiedBlock& block : list.blocks) {
         if (block.share == 0 || block.upper == 0) break;
-        const double within = kGap && !tied ? block.within / 0.01 : block.within;
+        const double within = kGap ? block.within / kSmallestGap : block.within;
         total += add_within_block(list, block, within) / 2;
         for (int64_t i = block.begin; i < block.end; ++i) {
             double level_i = list.level[i];
@@ -314,9 +321,9 @@ inline __attribute__((always_inline)) double add_pairs(const LambdaProblem& in, 
 
 // The four kinds of pair loop; one clone of each per instruction set.
 RANKWISE_CLONES inline double add_all_pairs(const LambdaProblem& in, ScoredList& list) {
-    if (in.weight)
-        return in.scale_by_gap ? add_pairs<true, true>(in, list) : add_pairs<true, false>(in, list);
-    return in.scale_by_gap ? add_pairs<false, true>(in, list) : add_pairs<false, false>(in, list);
+    const bool gap = scales_by_gap(in, list);
+    if (in.weight) return gap ? add_pairs<true, true>(in, list) : add_pairs<true, false>(in, list);
+    return gap ? add_pairs<false, true>(in, list) : add_pairs<false, false>(in, list);
 }
 
 // Gradient and curvature of the weighted pair loss of every document; the gradient is minus the
@@ -344,17 +351,17 @@ inline void lambda_gradients(const LambdaProblem& in, int64_t n_queries, double*
 // The loss of query q: the sum over pairs of w_ij log(1 + exp(-sigma (s_i - s_j))).
 inline double lambda_value_of(const LambdaProblem& in, int64_t q, ScoredList& list) {
     if (!load_query(in, q, list)) return 0;
-    const bool tied = list.score[0] == list.score[list.n - 1];
+    const bool by_gap = scales_by_gap(in, list);
     double value = 0;
     for (const TiedBlock& block : list.blocks) {
-        const double within = in.scale_by_gap && !tied ? block.within / 0.01 : block.within;
+        const double within = by_gap ? block.within / kSmallestGap : block.within;
         value += std::log(2.0) * add_within_block(list, block, within);
         for (int64_t i = block.begin; i < block.end; ++i)
             for (int64_t j = block.end; j < list.n; ++j) {
                 const double gap = list.gain[i] - list.gain[j], d = list.score[i] - list.score[j];
                 double w = std::abs(gap) * list.weight[gap > 0 ? i : j] *
                            (block.upper - block.share * list.lower[j]);
-                if (in.scale_by_gap) w /= 0.01 + d;
+                if (by_gap) w /= kSmallestGap + d;
                 const double margin = in.sigma * (gap > 0 ? d : -d);
                 value += w * (std::log1p(std::exp(-std::abs(margin))) + std::max(-margin, 0.0));
             }

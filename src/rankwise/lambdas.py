@@ -200,4 +200,4 @@ def _ideal(gain: Floats, offsets: NDArray[np.int64], discount: Floats) -> Floats
     known = np.nan_to_num(gain, nan=0.0)
     best = known[np.lexsort((-known, query))]
     place = np.arange(len(best)) - np.repeat(offsets[:-1], sizes)
-    return np.bincount(query, best * discount[place], minlength=len(sizes))
+    return np.bincount(query, best * discount[place], minlength=len(sizes)).astype(np.float64)
