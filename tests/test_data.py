@@ -434,3 +434,12 @@ def test_rank_within_checks_offsets(offsets):
 
     with pytest.raises(ValueError, match="offsets must start at 0"):
         _core.rank_within(np.zeros(3), np.array(offsets, dtype=np.int64), -1)
+
+
+def test_columns_go_to_input_order_and_back():
+    queries = rw.Queries.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], ["b", "a", "b"])
+    scores = np.array([1.0, 3.0, 2.0])
+    assert queries.in_input_order(queries.X[:, 0]).tolist() == [1.0, 2.0, 3.0]
+    assert queries.in_input_order(scores).tolist() == [1.0, 2.0, 3.0]
+    assert queries.from_input_order(queries.in_input_order(scores)).tolist() == scores.tolist()
+    assert queries.take([1]).order is None

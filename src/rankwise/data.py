@@ -207,6 +207,8 @@ class Queries:
     weight : float64 array of shape (n_docs,) or None
         Document weights.
     feature_names : tuple of str or None
+    order : int64 array of shape (n_docs,) or None
+        The row of the input each row came from, where the input was not grouped by query.
     """
 
     X: Any
@@ -216,6 +218,7 @@ class Queries:
     docs: NDArray[Any] | None = None
     weight: NDArray[np.float64] | None = None
     feature_names: tuple[str, ...] | None = None
+    order: NDArray[np.int64] | None = None
 
     @classmethod
     def from_arrays(
@@ -258,6 +261,7 @@ class Queries:
             None if kept is None else groups.gather(kept),
             None if weights is None else groups.gather(weights),
             feature_names,
+            groups.order,
         )
 
     @property
@@ -286,6 +290,14 @@ class Queries:
     def qid(self) -> NDArray[Any]:
         """One query id per row."""
         return np.repeat(self.ids, self.sizes)
+
+    def in_input_order(self, column: NDArray[Any]) -> NDArray[Any]:
+        """A column of these lists, such as their scores, in the row order of the input."""
+        return Groups(self.offsets, self.ids, self.order).scatter(column)
+
+    def from_input_order(self, column: NDArray[Any]) -> NDArray[Any]:
+        """A column in the row order of the input, in the order of these lists."""
+        return column if self.order is None else column[self.order]
 
     def __len__(self) -> int:
         return self.n_queries
@@ -316,6 +328,7 @@ class Queries:
             ids=self.ids[index],
             docs=None if self.docs is None else self.docs[rows],
             weight=None if self.weight is None else self.weight[rows],
+            order=None,
         )
 
     def _positions(self, where: str, queries: ArrayLike) -> NDArray[np.int64]:
@@ -491,6 +504,7 @@ def canonical(queries: Queries) -> Queries:
         ids=queries.ids[by_content],
         docs=None if queries.docs is None else queries.docs[order],
         weight=None if queries.weight is None else queries.weight[order],
+        order=None,
     )
 
 
