@@ -6,6 +6,12 @@
 
 namespace {
 
+// A bad line: its number and what was expected there. A ValueError of its own type, so that the
+// caller can put the name of the file before it.
+struct LineError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 using namespace rankwise;
 using namespace nb::literals;
 
@@ -27,7 +33,7 @@ int64_t feed(LetorReader<T>& reader, In<uint8_t> text, int64_t start, int64_t st
         nb::gil_scoped_release release;
         return static_cast<int64_t>(reader.feed(data + start, stop - start, readable - start, last));
     } catch (const LetorFailure& failure) {
-        throw nb::value_error((std::to_string(failure.line) + ": " + failure.message).c_str());
+        throw LineError(std::to_string(failure.line) + ": " + failure.message);
     }
 }
 
@@ -114,6 +120,7 @@ void bind_reader(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_letor(nb::module_& m) {
+    nb::exception<LineError>(m, "LineError", PyExc_ValueError);
     bind_reader<float>(m, "LetorReader32");
     bind_reader<double>(m, "LetorReader64");
 }

@@ -223,7 +223,7 @@ struct ShuffleTables {
     double scale[17];
 
     constexpr ShuffleTables() : right(), over_point(), scale() {
-        for (int i = 0; i < 32; ++i) right[i] = static_cast<signed char>(i < 16 ? -128 : i - 16);
+        for (int i = 0; i < 32; ++i) right[i] = static_cast<signed char>(i < 16 ? -64 : i - 16);
         double power = 1;
         for (int tail = 0; tail < 17; ++tail) {
             for (int i = 0; i < 16; ++i)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rankwise.data import concatenate as concatenate
     from rankwise.data import group_rows as group_rows
     from rankwise.data import qid_from_sizes as qid_from_sizes
+    from rankwise.formats import read as read
+    from rankwise.formats import read_letor as read_letor
+    from rankwise.formats import write as write
     from rankwise.evaluation import Evaluation as Evaluation
     from rankwise.evaluation import evaluate_files as evaluate_files
     from rankwise.evaluation import evaluate_run as evaluate_run
@@ -80,6 +83,8 @@ _PUBLIC = {
         "wilcoxon_test",
         "win_tie_loss",
     ],
+    "prepare": ["QueryKFold", "QueryScaler"],
+    "formats": ["read", "read_letor", "write"],
     "synthetic": ["make_queries"],
     "trec": [
         "Judged",

@@ -36,7 +36,7 @@ _MAGIC = {
     "bzip2": b"BZh",
     "zstd": b"\x28\xb5\x2f\xfd",
 }
-_SUFFIX = {".gz": "gzip", ".xz": "xz", ".bz2": "bzip2", ".zst": "zstd"}
+COMPRESSED = {".gz": "gzip", ".xz": "xz", ".bz2": "bzip2", ".zst": "zstd"}
 
 
 # ---------------------------------------------------------------- reading
@@ -142,7 +142,7 @@ def opened(source: Source) -> Iterator[Input]:
             raise TypeError(f"{name}: the file must be opened in binary mode, got text; use open(path, 'rb')")
         head = head or b""
         kind = next((k for k, magic in _MAGIC.items() if head.startswith(magic)), None)
-        named = _SUFFIX.get(Path(name).suffix)
+        named = COMPRESSED.get(Path(name).suffix)
         if named is not None and head and kind != named:
             raise ValueError(f"{name}: expected {named} data by its name, got other bytes")
         mapped = None
@@ -323,7 +323,7 @@ def _mode_for(target: str) -> int:
 
 @contextlib.contextmanager
 def _compressing(raw: IO[bytes], name: str) -> Iterator[Any]:
-    kind = _SUFFIX.get(Path(name).suffix)
+    kind = COMPRESSED.get(Path(name).suffix)
     if kind is None:
         yield raw
     elif kind == "gzip":
