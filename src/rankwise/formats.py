@@ -210,6 +210,7 @@ def _assemble(name: str, reader: Any, sparse: bool, query: Any, weight: Any) -> 
         groups.ids,
         None if docs is None else groups.gather(docs),
         None if weights is None else groups.gather(weights),
+        order=groups.order,
     )
 
 
