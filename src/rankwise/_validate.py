@@ -253,18 +253,6 @@ def _dense(where: str, X: Any) -> NDArray[Any]:
     return np.ascontiguousarray(X)
 
 
-def complete(where: str, X: Any) -> None:
-    """Refuses missing features, for models that have no meaning for them."""
-    values = X.data if hasattr(X, "nnz") else X
-    missing = np.isnan(values)
-    if missing.any():
-        raise ValueError(
-            f"{where}: X must not hold missing values (NaN), got {int(missing.sum())} of them; "
-            "fill them first (sklearn.impute.SimpleImputer), or use TreeRanker, which takes them. "
-            "Input X contains NaN."
-        )
-
-
 def _example(array: NDArray[Any]) -> str:
     flat = array.ravel()
     return f"{flat[0]!r} ({array.dtype})" if flat.size else str(array.dtype)

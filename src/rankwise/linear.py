@@ -57,7 +57,6 @@ class _Linear(Ranker):
             _validate.choice(where, "scale", self.scale, ["std"])
         tol = _validate.number(where, "tol", self.tol, low=0)
         max_iter = int(_validate.number(where, "max_iter", self.max_iter, low=1, integer=True))
-        _validate.complete(where, train.X)
         _check_labels(where, train, loss)
         problem = _LinearProblem(train, loss, factor, ridge, self.scale)
         solve = minimize if problem.has_products else minimize_by_gradient
@@ -70,7 +69,6 @@ class _Linear(Ranker):
             warnings.warn(_not_converged(where, solution, tol), ConvergenceWarning, stacklevel=4)
 
     def _score(self, X: Any) -> Floats:
-        _validate.complete(f"{type(self).__name__}.predict", X)
         scores = _features(X).scores(self.coef_)
         return np.asarray(scores + self.intercept_)
 
@@ -501,8 +499,6 @@ def _weighted_squares(problem: _LinearProblem, rows: NDArray[np.int64], c: Float
 
 
 def _check_labels(where: str, train: Queries, loss: Any) -> None:
-    if train.weight is not None and not train.weight.any():
-        raise ValueError(f"{where}: sample_weight must be above 0 for some document, got only 0")
     filled = train.offsets[:-1][train.sizes > 0]
     same = np.maximum.reduceat(train.y, filled) == np.minimum.reduceat(train.y, filled)
     if getattr(loss, "shift_invariant", False) and same.all():
