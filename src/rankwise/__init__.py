@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from rankwise.metrics import parse_metrics as parse_metrics
     from rankwise.prepare import QueryKFold as QueryKFold
     from rankwise.prepare import QueryScaler as QueryScaler
+    from rankwise.saving import load as load
+    from rankwise.saving import save as save
     from rankwise.stats import benjamini_hochberg as benjamini_hochberg
     from rankwise.stats import bootstrap_interval as bootstrap_interval
     from rankwise.stats import effect_size as effect_size
@@ -71,6 +73,7 @@ _PUBLIC = {
     "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],
     "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
     "prepare": ["QueryKFold", "QueryScaler"],
+    "saving": ["load", "save"],
     "stats": [
         "benjamini_hochberg",
         "bootstrap_interval",

@@ -110,12 +110,8 @@ class Ranker(BaseEstimator):
         float64 array of shape (n_docs,), in input order. Equal rows have equal scores, whatever
         else is in ``X``.
         """
-        check_is_fitted(self, "n_features_in_")
         where = f"{type(self).__name__}.predict"
-        features, names = features_of(where, X)
-        self._accepts(where, features)
-        tags = self.__sklearn_tags__().input_tags
-        y_score = self._score(same_features(where, self, features, names, nan=tags.allow_nan))
+        y_score = self._score(self._checked(where, X))
         if not np.isfinite(y_score).all():
             row = int(np.argmin(np.isfinite(y_score)))
             raise ValueError(
@@ -192,6 +188,14 @@ class Ranker(BaseEstimator):
         self._accepts(where, features)
         nan = self.__sklearn_tags__().input_tags.allow_nan
         return _validate.matrix(where, features, nan=nan), names
+
+    def _checked(self, where: str, X: Any) -> Any:
+        """Checked features that agree with those of ``fit``, for scoring."""
+        check_is_fitted(self, "n_features_in_")
+        features, names = features_of(where, X)
+        self._accepts(where, features)
+        nan = self.__sklearn_tags__().input_tags.allow_nan
+        return same_features(where, self, features, names, nan=nan)
 
     def _accepts(self, where: str, features: Any) -> None:
         if hasattr(features, "nnz") and not self.__sklearn_tags__().input_tags.sparse:

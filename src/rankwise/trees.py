@@ -217,7 +217,7 @@ class TreeRanker(Ranker):
         """
         where = f"{type(self).__name__}.staged_predict"
         engine = self._engine()
-        features = _validate.matrix(where, self._features(X), n_features=self.n_features_in_)
+        features = self._checked(where, X)
         total = np.zeros(features.shape[0])
         for tree in range(self.n_estimators_):
             total = total + engine.predict(
