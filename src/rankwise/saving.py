@@ -2,8 +2,8 @@
 
 A ranker file is a plain zip archive that any tool opens. ``ranker.json`` says which class it
 holds, with its parameters, small fitted values and the format's version; every array is a ``.npy``
-entry and every long text a ``.txt`` entry, uncompressed. Equal rankers give equal files, and a ranker
-that was read predicts what the one that was written did, to the last bit.
+entry and every long text a ``.txt`` entry, uncompressed. Equal rankers give equal files, and a
+ranker that was read predicts what the one that was written did, to the last bit.
 
 >>> import os, tempfile
 >>> import rankwise as rw
@@ -16,7 +16,8 @@ True
 
 What has no safe form is refused and named: functions (a loss of your own), estimators of other
 libraries, random number generators. Reading trusts nothing: sizes are checked before memory is
-taken, only classes of rankwise are made, and a truncated or foreign file is refused with a sentence.
+taken, only classes of rankwise are made, and a truncated or foreign file is refused with a
+sentence.
 """
 
 from __future__ import annotations
@@ -141,6 +142,8 @@ def _pack_object(ranker: Any, where: str, prefix: str, entries: dict[str, bytes]
             f"{kind.__module__}.{kind.__name__}; known: {', '.join(CLASSES)}"
         )
     check_is_fitted(ranker)
+    if hasattr(ranker, "model_text_"):
+        check_trees(ranker.model_text_, ranker.n_features_in_, ranker.n_estimators_)
     params = ranker.get_params(deep=False)
     fitted = {
         name: value
@@ -346,7 +349,8 @@ _TREE_KEYS = {
 def check_trees(text: str, n_features: int, n_trees: int) -> None:
     """Refuses a model text that LightGBM, which trusts what it reads, should not be given.
 
-    Every tree must be complete, use features that exist and reach each of its nodes and leaves once.
+    Every tree must be complete, use features that exist and reach each of its nodes and leaves
+    once.
     """
     head, _, body = text.partition("\n\n")
     header = dict(line.partition("=")[::2] for line in head.split("\n"))
@@ -401,10 +405,11 @@ def _check_tree(number: int, block: str, n_features: int) -> None:
         ok = (
             np.array_equal(np.sort(children), expected)
             and bool(((left < 0) | (left > nodes)).all() and ((right < 0) | (right > nodes)).all())
-            and bool(((integers["split_feature"] >= 0) & (integers["split_feature"] < n_features)).all())
+            and bool(np.isin(integers["split_feature"], np.arange(n_features)).all())
             # Even: not categorical. Bits 2 and 3 say what counts as missing.
             and bool(np.isin(integers["decision_type"], np.arange(0, 12, 2)).all())
-            and bool(np.isfinite(numbers["leaf_value"]).all() and not np.isnan(numbers["threshold"]).any())
+            and bool(np.isfinite(numbers["leaf_value"]).all())
+            and not np.isnan(numbers["threshold"]).any()
         )
     if not ok:
         raise _Damaged(f"a tree model whose tree {number} does not fit together")
