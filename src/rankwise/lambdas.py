@@ -89,6 +89,7 @@ class LambdaRank:
     normalize: str = "none"
     name: ClassVar[str] = "lambdarank"
     shift_invariant: ClassVar[bool] = True
+    minimizes: ClassVar[bool] = False  # the weights move with the scores: no function to minimise
 
     def __post_init__(self) -> None:
         where = "LambdaRank"

@@ -5,13 +5,13 @@ document, the derivative in its score. Linear models, trees and your own optimis
 losses by the same names, and a loss of your own works wherever these do: an object with
 ``value(y, s, offsets, weight)`` and ``derivatives(y, s, offsets, weight)``.
 
-=====================  =================  =======================================================
-:class:`Squared`       pointwise          predicts the label itself; the order is a by-product
-:class:`RankNet`       pairwise           logistic loss of every pair with different labels
-:class:`SquaredHingePairs`  pairwise      RankSVM's: a margin of 1, squared
-:class:`ListNet`       listwise           cross entropy of the chances to come first
-:class:`LambdaRank`    metric             RankNet's pairs, weighted by what a swap changes
-=====================  =================  =======================================================
+==========================  =========  ========================================================
+:class:`Squared`            pointwise  predicts the label itself; the order is a by-product
+:class:`RankNet`            pairwise   logistic loss of every pair with different labels
+:class:`SquaredHingePairs`  pairwise   RankSVM's: a margin of 1, squared
+:class:`ListNet`            listwise   cross entropy of the chances to come first
+:class:`LambdaRank`         metric     RankNet's pairs, weighted by what a swap changes
+==========================  =========  ========================================================
 
 >>> import numpy as np
 >>> import rankwise as rw
@@ -55,10 +55,13 @@ class Loss:
         The name in :data:`LOSSES` and in text.
     shift_invariant : bool
         True when adding a constant to the scores of one query changes nothing.
+    minimizes : bool
+        True when the gradient is that of the value, so that a solver may compare values.
     """
 
     name: ClassVar[str]
     shift_invariant: ClassVar[bool] = True
+    minimizes: ClassVar[bool] = True
 
     def value(
         self, y: ArrayLike, s: ArrayLike, offsets: ArrayLike, weight: ArrayLike | None = None
