@@ -88,19 +88,33 @@ struct Index {
 };
 
 auto joined(trec::Joined&& j) {
-    return std::make_tuple(move_array(std::move(j.label)), move_array(std::move(j.score)),
-                           move_array(std::move(j.offsets)), move_array(std::move(j.source)),
-                           move_array(std::move(j.pooled)), j.n_missing, j.n_unjudged,
-                           j.rank_conflicts, nb::bytes(j.tag.data(), j.tag.size()), j.contiguous);
+    return std::make_tuple(move_array(std::move(j.topics)), move_array(std::move(j.offsets)),
+                           move_array(std::move(j.label)), move_array(std::move(j.score)),
+                           move_array(std::move(j.source)), j.n_pooled);
 }
 
-auto join_text(const Index& index, Bytes data, const std::string& name, int n_threads) {
+// Owns what a trec::TextJoin points into.
+struct Blocks {
+    Bytes data;
+    nb::object index;
+    trec::TextJoin text;
+    int n_threads;
+
+    Blocks(nb::object i, Bytes d, const std::string& name, int threads)
+        : data(d),
+          index(i),
+          text(nb::cast<const Index&>(i).judged, text_of(d), name),
+          n_threads(threads) {}
+};
+
+nb::object next_block(Blocks& self) {
     trec::Joined result;
+    bool more = false;
     {
         nb::gil_scoped_release release;
-        result = trec::join_text(index.judged, text_of(data), name, n_threads);
+        more = self.text.next(result, self.n_threads);
     }
-    return joined(std::move(result));
+    return more ? nb::cast(joined(std::move(result))) : nb::none();
 }
 
 auto join_columns(const Index& index, Bytes topic_bytes, Offsets topic_offsets, Offsets offsets,
@@ -110,12 +124,13 @@ auto join_columns(const Index& index, Bytes topic_bytes, Offsets topic_offsets, 
     const trec::Strings docs = strings(doc_bytes, doc_offsets);
     Index::checked(offsets, topic_offsets, doc_offsets, score);
     trec::Joined result;
+    int64_t n_missing = 0, n_unjudged = 0;
     {
         nb::gil_scoped_release release;
         result = trec::join_columns(index.judged, topics, docs, offsets.data(), score.data(),
-                                    keep_source, n_threads);
+                                    keep_source, n_threads, n_missing, n_unjudged);
     }
-    return joined(std::move(result));
+    return std::tuple_cat(joined(std::move(result)), std::make_tuple(n_missing, n_unjudged));
 }
 
 std::optional<std::pair<int64_t, int64_t>> first_duplicate(Offsets offsets, Bytes doc_bytes,
@@ -245,13 +260,27 @@ void bind_trec(nb::module_& m) {
         .def(nb::init<Bytes, Offsets, Offsets, Bytes, Offsets, In<double>>(),
              "topic_bytes"_a.noconvert(), "topic_offsets"_a.noconvert(), "offsets"_a.noconvert(),
              "doc_bytes"_a.noconvert(), "doc_offsets"_a.noconvert(), "label"_a.noconvert())
-        .def("join_text", &join_text, "data"_a.noconvert(), "name"_a, "n_threads"_a = 0,
-             "Joins the text of a run: label, score, offsets, source, pooled, topics missing, "
-             "topics unjudged, rank conflicts, tag, whether each topic's lines are together.")
         .def("join_columns", &join_columns, "topic_bytes"_a.noconvert(),
              "topic_offsets"_a.noconvert(), "offsets"_a.noconvert(), "doc_bytes"_a.noconvert(),
              "doc_offsets"_a.noconvert(), "score"_a.noconvert(), "keep_source"_a = false,
-             "n_threads"_a = 0, "Joins the columns of a run; the same result as join_text.");
+             "n_threads"_a = 0,
+             "Joins the columns of a run: topics, offsets, label, score, source, pooled documents, "
+             "topics missing, topics unjudged.");
+    nb::class_<Blocks>(m, "RunBlocks", "Joins the text of a run, one block of topics at a time.")
+        .def(nb::init<nb::object, Bytes, const std::string&, int>(), "judgements"_a,
+             "data"_a.noconvert(), "name"_a, "n_threads"_a = 0)
+        .def("next", &next_block,
+             "Topics, offsets, label, score, (nothing), pooled documents; None at the end, or "
+             "once a topic's lines are not together.")
+        .def(
+            "missing", [](const Blocks& b) { return joined(b.text.missing()); },
+            "The same for the judged topics that the run does not hold.")
+        .def_prop_ro("contiguous", [](const Blocks& b) { return b.text.contiguous(); })
+        .def_prop_ro("n_unjudged", [](const Blocks& b) { return b.text.n_unjudged(); })
+        .def_prop_ro("rank_conflicts", [](const Blocks& b) { return b.text.rank_conflicts(); })
+        .def_prop_ro("tag", [](const Blocks& b) {
+            return nb::bytes(b.text.tag().data(), b.text.tag().size());
+        });
     m.def("first_duplicate", &first_duplicate, "offsets"_a.noconvert(), "doc_bytes"_a.noconvert(),
           "doc_offsets"_a.noconvert(), "extra_bytes"_a.noconvert() = nb::none(),
           "extra_offsets"_a.noconvert() = nb::none(),

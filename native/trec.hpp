@@ -119,114 +119,118 @@ inline void order_ties(std::vector<Retrieved>& rows) {
     }
 }
 
-// Lists joined so far, by the thread that reads one chunk.
+// Joined topics, one after the other. Label -1: in the qrels, but not judged.
 struct Lists {
     struct Topic {
         int64_t topic;
         size_t begin, end;
-        int64_t n_retrieved;
     };
     std::vector<double> label, score;
     // Where each document is: a row of the run from 0, or -1 - row of the qrels. Kept on request.
     std::vector<int64_t> source;
-    std::vector<uint8_t> pooled;
     std::vector<Topic> topics;
-    std::vector<std::string_view> unjudged_topics;
+    std::vector<std::string_view> others;  // topics of the run without judgements
     int64_t rank_conflicts = 0;
+    int64_t n_pooled = 0;  // retrieved documents with label -1
+
+    void clear() {
+        label.clear(), score.clear(), source.clear(), topics.clear(), others.clear();
+        rank_conflicts = n_pooled = 0;
+    }
 };
 
-// Appends topic `t` (-1: without judgements) with the given retrieved documents, which it reorders.
-inline void join_topic(const Judgements& judged, int64_t t, std::vector<Retrieved>& rows,
-                       bool keep_source, Lists& out) {
-    order_retrieved(rows);
-    out.rank_conflicts += count_rank_conflicts(
-        static_cast<int64_t>(rows.size()), [&](int64_t i) { return rows[i].score; },
-        [&](int64_t i) { return rows[i].rank; });
-    if (t < 0) return;
-    order_ties(rows);
+// Appends topic `t` with the given retrieved documents, which stand best first; the judged
+// documents among them are marked in `found`.
+inline void append_topic(const Judgements& judged, int64_t t, const std::vector<Retrieved>& rows,
+                         bool keep_source, std::vector<uint8_t>& found, Lists& out) {
     const size_t begin = out.label.size();
-    thread_local std::vector<uint8_t> found;
-    found.assign(static_cast<size_t>(judged.end(t) - judged.begin(t)), 0);
+    const auto n_judged = static_cast<size_t>(judged.end(t) - judged.begin(t));
+    out.label.resize(begin + rows.size() + n_judged);
+    out.score.resize(begin + rows.size() + n_judged);
+    if (keep_source) out.source.resize(begin + rows.size() + n_judged);
+    found.assign(n_judged, 0);
+    size_t at = begin;
     for (const Retrieved& row : rows) {
         const int64_t i = judged.find(t, row.doc, row.hash);
         double label = unjudged;
         if (i >= 0) {
             found[i - judged.begin(t)] = 1;
-            if (judged.label(i) >= 0) label = judged.label(i);
+            label = judged.label(i) < 0 ? -1.0 : judged.label(i);
+            out.n_pooled += label < 0;
         }
-        out.label.push_back(label);
-        out.score.push_back(row.score);
-        if (keep_source) {
-            out.source.push_back(row.row);
-            out.pooled.push_back(i >= 0);
-        }
+        out.label[at] = label;
+        out.score[at] = row.score;
+        if (keep_source) out.source[at] = row.row;
+        ++at;
     }
     for (int64_t i = judged.begin(t); i < judged.end(t); ++i) {
-        if (found[i - judged.begin(t)] || !(judged.label(i) >= 0)) continue;
-        out.label.push_back(judged.label(i));
-        out.score.push_back(minus_infinity);
-        if (keep_source) {
-            out.source.push_back(-1 - i);
-            out.pooled.push_back(1);
-        }
+        if (found[i - judged.begin(t)] || judged.label(i) < 0) continue;
+        out.label[at] = judged.label(i);
+        out.score[at] = minus_infinity;
+        if (keep_source) out.source[at] = -1 - i;
+        ++at;
     }
-    out.topics.push_back({t, begin, out.label.size(), static_cast<int64_t>(rows.size())});
+    out.label.resize(at);
+    out.score.resize(at);
+    if (keep_source) out.source.resize(at);
+    out.topics.push_back({t, begin, at});
 }
 
-// All judged topics in the order of the qrels.
+// Puts the retrieved documents of topic `t` in order and appends them; -1 is a topic without
+// judgements, whose documents are only looked at for conflicting ranks.
+inline void join_topic(const Judgements& judged, int64_t t, std::string_view qid,
+                       std::vector<Retrieved>& rows, bool keep_source, Lists& out) {
+    thread_local std::vector<uint8_t> found;
+    order_retrieved(rows);
+    out.rank_conflicts += count_rank_conflicts(
+        static_cast<int64_t>(rows.size()), [&](int64_t i) { return rows[i].score; },
+        [&](int64_t i) { return rows[i].rank; });
+    if (t < 0) {
+        out.others.push_back(qid);
+        return;
+    }
+    order_ties(rows);
+    append_topic(judged, t, rows, keep_source, found, out);
+}
+
+// Queries of joined documents, ready for a metric.
 struct Joined {
-    std::vector<int64_t> offsets;
+    std::vector<int64_t> topics;  // of the qrels
+    std::vector<int64_t> offsets{0};
     std::vector<double> label, score;
     std::vector<int64_t> source;
-    std::vector<uint8_t> pooled;
-    int64_t n_missing = 0;   // judged topics that the run does not answer
-    int64_t n_unjudged = 0;  // topics of the run without judgements, left out
-    int64_t rank_conflicts = 0;
-    std::string tag;
-    bool contiguous = true;  // false: a topic came twice, nothing was joined
+    int64_t n_pooled = 0;
 };
 
-// Brings the lists of all chunks into the order of the qrels; topics that no chunk holds get
-// their judged documents, scored -inf.
-inline void assemble(const Judgements& judged, const std::vector<Lists>& parts, bool keep_source,
-                     Joined& out, int n_threads) {
-    const int64_t n = judged.n_topics();
-    std::vector<std::pair<const Lists*, const Lists::Topic*>> home(n, {nullptr, nullptr});
-    std::unordered_map<std::string_view, int> others;
-    for (const Lists& part : parts) {
-        out.rank_conflicts += part.rank_conflicts;
-        for (const Lists::Topic& topic : part.topics) {
-            if (home[topic.topic].first != nullptr) out.contiguous = false;
-            home[topic.topic] = {&part, &topic};
-        }
-        for (const std::string_view qid : part.unjudged_topics)
-            if (++others[qid] > 1) out.contiguous = false;
+struct Place {
+    const Lists* lists;
+    const Lists::Topic* topic;
+};
+
+inline Joined concatenate(const std::vector<Place>& places, bool keep_source, int n_threads) {
+    Joined out;
+    const auto n = static_cast<int64_t>(places.size());
+    out.topics.resize(n);
+    out.offsets.resize(n + 1);
+    for (int64_t q = 0; q < n; ++q) {
+        const Lists::Topic& topic = *places[q].topic;
+        out.topics[q] = topic.topic;
+        out.offsets[q + 1] = out.offsets[q] + static_cast<int64_t>(topic.end - topic.begin);
     }
-    if (!out.contiguous) return;
-    out.n_unjudged = static_cast<int64_t>(others.size());
-    Lists missing;
-    std::vector<Retrieved> nothing;
-    for (int64_t t = 0; t < n; ++t)
-        if (home[t].first == nullptr) join_topic(judged, t, nothing, keep_source, missing);
-    out.n_missing = static_cast<int64_t>(missing.topics.size());
-    for (const Lists::Topic& topic : missing.topics) home[topic.topic] = {&missing, &topic};
-    out.offsets.assign(n + 1, 0);
-    for (int64_t t = 0; t < n; ++t)
-        out.offsets[t + 1] =
-            out.offsets[t] + static_cast<int64_t>(home[t].second->end - home[t].second->begin);
     out.label.resize(out.offsets[n]);
     out.score.resize(out.offsets[n]);
     out.source.resize(keep_source ? out.offsets[n] : 0);
-    out.pooled.resize(keep_source ? out.offsets[n] : 0);
-    parallel_for(n, out.offsets[n], n_threads, [&](int64_t t) {
-        const auto& [part, topic] = home[t];
-        const auto count = static_cast<int64_t>(topic->end - topic->begin);
-        std::copy_n(part->label.data() + topic->begin, count, out.label.data() + out.offsets[t]);
-        std::copy_n(part->score.data() + topic->begin, count, out.score.data() + out.offsets[t]);
-        if (!keep_source) return;
-        std::copy_n(part->source.data() + topic->begin, count, out.source.data() + out.offsets[t]);
-        std::copy_n(part->pooled.data() + topic->begin, count, out.pooled.data() + out.offsets[t]);
+    parallel_for(n, out.offsets[n], n_threads, [&](int64_t q) {
+        const auto& [lists, topic] = places[q];
+        const auto copy = [&](const auto& from, auto& to) {
+            std::copy(from.begin() + static_cast<int64_t>(topic->begin),
+                      from.begin() + static_cast<int64_t>(topic->end), to.begin() + out.offsets[q]);
+        };
+        copy(lists->label, out.label);
+        copy(lists->score, out.score);
+        if (keep_source) copy(lists->source, out.source);
     });
+    return out;
 }
 
 // Joins one chunk of a run file.
@@ -235,6 +239,7 @@ class ChunkJoin {
     ChunkJoin(const Judgements& judged, const char* base, Lists& out)
         : judged_(judged), base_(base), out_(out) {}
 
+    // Returns the last line's tag.
     std::string_view read(size_t begin, size_t stop) {
         const char *p = base_ + begin, *const end = base_ + stop;
         Row row;
@@ -260,14 +265,11 @@ class ChunkJoin {
                                   [&](int64_t j) { return rows_[j].doc == rows_[i].doc; });
             if (other >= 0) fail(qid, rows_[other], rows_[i]);
         }
-        const int64_t t = judged_.topic(qid);
-        if (t < 0) out_.unjudged_topics.push_back(qid);
-        join_topic(judged_, t, rows_, false, out_);
+        join_topic(judged_, judged_.topic(qid), qid, rows_, false, out_);
         rows_.clear();
     }
 
     [[noreturn]] void fail(std::string_view qid, const Retrieved& first, const Retrieved& second) {
-        // The document's own bytes lie on its line, whatever comments stand before it.
         const auto at = [this](const Retrieved& r) {
             return static_cast<size_t>(r.doc.data() - base_);
         };
@@ -282,52 +284,127 @@ class ChunkJoin {
     Duplicates seen_;
 };
 
-// Joins a run file without making columns of it. Where a topic's lines are not together the result
-// says so (`contiguous`) and is otherwise empty: read the columns and join those.
-inline Joined join_text(const Judgements& judged, std::string_view text, const std::string& name,
-                        int n_threads) {
-    const std::vector<size_t> starts = chunk_starts(text, chunk_target(text.size()));
-    const auto n_chunks = static_cast<int64_t>(starts.size()) - 1;
-    std::vector<Lists> parts(n_chunks);
-    std::vector<std::string_view> tags(n_chunks);
-    std::vector<std::optional<Failure>> failures(n_chunks);
-    parallel_for(n_chunks, static_cast<int64_t>(text.size()), n_threads, [&](int64_t c) {
-        try {
-            tags[c] = ChunkJoin(judged, text.data(), parts[c]).read(starts[c], starts[c + 1]);
-        } catch (Failure& failure) {
-            failures[c] = std::move(failure);
-        }
-    });
-    raise_first(text, name, failures);
-    Joined out;
-    for (const std::string_view tag : tags)
-        if (!tag.empty()) out.tag = std::string(tag);
-    if (out.tag.empty())
-        throw std::invalid_argument(name + ": expected at least one line, got an empty file");
-    assemble(judged, parts, false, out, n_threads);
-    return out;
-}
+// Joins a run file block by block without making columns of it, so that memory holds one block.
+// It needs the lines of each topic together; where they are not, `contiguous` turns false and the
+// caller has to read the columns and join those.
+class TextJoin {
+  public:
+    TextJoin(const Judgements& judged, std::string_view text, std::string name)
+        : judged_(judged),
+          text_(text),
+          name_(std::move(name)),
+          starts_(chunk_starts(text, chunk_target(text.size()))),
+          seen_(judged.n_topics(), false) {}
 
-// Joins the columns of a run. With keep_source the result says where each document came from and
-// which ones are in the qrels.
+    // The next topics; false after the last, and when a topic came a second time.
+    bool next(Joined& out, int n_threads) {
+        const size_t n_chunks = starts_.size() - 1;
+        if (at_ == n_chunks || !contiguous_) return false;
+        size_t stop = at_ + 1;
+        while (stop < n_chunks && starts_[stop + 1] - starts_[at_] <= block_bytes) ++stop;
+        const auto n = static_cast<int64_t>(stop - at_);
+        if (static_cast<int64_t>(parts_.size()) < n) parts_.resize(n);
+        std::vector<std::string_view> tags(n);
+        std::vector<std::optional<Failure>> failures(n);
+        parallel_for(n, static_cast<int64_t>(starts_[stop] - starts_[at_]), n_threads,
+                     [&](int64_t c) {
+                         parts_[c].clear();
+                         try {
+                             ChunkJoin chunk(judged_, text_.data(), parts_[c]);
+                             tags[c] = chunk.read(starts_[at_ + c], starts_[at_ + c + 1]);
+                         } catch (Failure& failure) {
+                             failures[c] = std::move(failure);
+                         }
+                     });
+        raise_first(text_, name_, failures);
+        at_ = stop;
+        std::vector<Place> places;
+        int64_t n_pooled = 0;
+        for (int64_t c = 0; c < n; ++c) {
+            if (!tags[c].empty()) tag_ = std::string(tags[c]);
+            rank_conflicts_ += parts_[c].rank_conflicts;
+            n_pooled += parts_[c].n_pooled;
+            for (const Lists::Topic& topic : parts_[c].topics) {
+                if (seen_[topic.topic]) contiguous_ = false;
+                seen_[topic.topic] = true;
+                places.push_back({&parts_[c], &topic});
+            }
+            for (const std::string_view qid : parts_[c].others)
+                if (!others_.emplace(qid, 1).second) contiguous_ = false;
+        }
+        if (at_ == n_chunks && tag_.empty())
+            throw std::invalid_argument(name_ + ": expected at least one line, got an empty file");
+        if (!contiguous_) return false;
+        out = concatenate(places, false, n_threads);
+        out.n_pooled = n_pooled;
+        return true;
+    }
+
+    // The judged topics that the file did not hold; call after the last block.
+    Joined missing() const {
+        Lists lists;
+        std::vector<uint8_t> found;
+        for (int64_t t = 0; t < judged_.n_topics(); ++t)
+            if (!seen_[t]) append_topic(judged_, t, {}, false, found, lists);
+        std::vector<Place> places;
+        for (const Lists::Topic& topic : lists.topics) places.push_back({&lists, &topic});
+        return concatenate(places, false, 1);
+    }
+
+    bool contiguous() const { return contiguous_; }
+    int64_t n_unjudged() const { return static_cast<int64_t>(others_.size()); }
+    int64_t rank_conflicts() const { return rank_conflicts_; }
+    const std::string& tag() const { return tag_; }
+
+  private:
+    static constexpr size_t block_bytes = size_t{8} << 20;
+
+    const Judgements& judged_;
+    std::string_view text_;
+    std::string name_;
+    std::vector<size_t> starts_;
+    std::vector<bool> seen_;
+    std::unordered_map<std::string_view, int> others_;
+    std::vector<Lists> parts_;  // kept from block to block: their memory is used again
+    size_t at_ = 0;
+    int64_t rank_conflicts_ = 0;
+    std::string tag_;
+    bool contiguous_ = true;
+};
+
+// Joins the columns of a run: all judged topics in the order of the qrels. With keep_source the
+// result says where each document came from. `n_missing` and `n_unjudged` count the topics that
+// only the qrels and only the run hold.
 inline Joined join_columns(const Judgements& judged, Strings topics, Strings docs,
                            const int64_t* offsets, const double* score, bool keep_source,
-                           int n_threads) {
+                           int n_threads, int64_t& n_missing, int64_t& n_unjudged) {
     std::vector<Lists> parts(topics.size);
     parallel_for(topics.size, docs.size * 20, n_threads, [&](int64_t q) {
         const int64_t t = judged.topic(topics[q]);
-        if (t < 0) {
-            parts[q].unjudged_topics.push_back(topics[q]);
-            return;
-        }
+        if (t < 0) return;
         thread_local std::vector<Retrieved> rows;
         rows.clear();
         for (int64_t i = offsets[q]; i < offsets[q + 1]; ++i)
             rows.push_back({docs[i], hash_bytes(docs[i]), score[i], no_rank, i});
-        join_topic(judged, t, rows, keep_source, parts[q]);
+        join_topic(judged, t, topics[q], rows, keep_source, parts[q]);
     });
-    Joined out;
-    assemble(judged, parts, keep_source, out, n_threads);
+    const int64_t n = judged.n_topics();
+    std::vector<Place> places(n, Place{nullptr, nullptr});
+    int64_t n_pooled = 0;
+    n_unjudged = 0;
+    for (const Lists& part : parts) {
+        n_pooled += part.n_pooled;
+        n_unjudged += part.topics.empty();
+        for (const Lists::Topic& topic : part.topics) places[topic.topic] = {&part, &topic};
+    }
+    Lists missing;
+    std::vector<uint8_t> found;
+    for (int64_t t = 0; t < n; ++t)
+        if (places[t].lists == nullptr) append_topic(judged, t, {}, keep_source, found, missing);
+    for (const Lists::Topic& topic : missing.topics) places[topic.topic] = {&missing, &topic};
+    n_missing = static_cast<int64_t>(missing.topics.size());
+    Joined out = concatenate(places, keep_source, n_threads);
+    out.n_pooled = n_pooled;
     return out;
 }
 

@@ -147,8 +147,9 @@ inline std::vector<size_t> chunk_starts(std::string_view text, size_t target) {
     return starts;
 }
 
+// Small enough for the threads to share a small file, large enough that a chunk is mostly work.
 inline size_t chunk_target(size_t n_bytes) {
-    return std::max<size_t>(size_t{1} << 17, n_bytes / 128);
+    return std::clamp<size_t>(n_bytes / 128, size_t{1} << 17, size_t{1} << 19);
 }
 
 // Throws the failure that comes first in the file, as `name:line: message`.

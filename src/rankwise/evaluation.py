@@ -24,23 +24,23 @@ Mean(value=0.5, n_queries=2, n_skipped=0)
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise import _validate
-from rankwise._metric import Mean, Metric, evaluate, parse_metric, parse_metrics
+from rankwise import _core, _validate
+from rankwise._metric import SPECS, Mean, Metric, evaluate, parse_metric, parse_metrics
+from rankwise.data import Groups
 from rankwise.trec import (
-    Judged,
     Qrels,
     Run,
     Source,
     _join,
-    _judged,
     _load,
+    _nothing_common,
     _parse_run,
     read_qrels,
 )
@@ -61,7 +61,8 @@ class Evaluation:
     values : dict of str to float64 array of shape (n_runs, n_queries)
         Per-query values by the metric's text; NaN where its convention skips a query.
     n_missing, n_unjudged, rank_conflicts : tuple of int
-        For each run, as in :class:`Judged`.
+        For each run: judged topics it does not answer, topics of it without judgements, and
+        documents whose rank contradicts their score (see :class:`Run`).
     preset : str or None
         The conventions under which metrics given as text were read.
     """
@@ -131,7 +132,7 @@ def evaluate_run(
     >>> result.means("ap")
     [Mean(value=0.25, n_queries=2, n_skipped=0)]
     """
-    wanted = parse_metrics(metrics, preset=preset)
+    wanted = _wanted(metrics, preset)
     qrels = qrels._plain("evaluate_run")
     if isinstance(runs, Run):
         runs = [runs]
@@ -140,8 +141,8 @@ def evaluate_run(
     else:
         listed = list(runs)
         names = _distinct([run.tag or f"run{i + 1}" for i, run in enumerate(listed)])
-    judged = (_join(qrels, run, False, n_threads) for run in listed)
-    return _evaluate(qrels, names, judged, wanted, preset, n_threads)
+    answers = [_evaluate_columns(qrels, run, wanted, n_threads) for run in listed]
+    return _collect(qrels, names, answers, wanted, preset)
 
 
 def evaluate_files(
@@ -183,61 +184,99 @@ def evaluate_files(
     >>> rw.evaluate_files(qrels, run, "rr").means("rr")
     [Mean(value=0.5, n_queries=1, n_skipped=0)]
     """
-    wanted = parse_metrics(metrics, preset=preset)
+    wanted = _wanted(metrics, preset)
     judgements = read_qrels(qrels, n_threads=n_threads)
     one = isinstance(runs, str | os.PathLike) or hasattr(runs, "read")
     sources = cast(list[Source], [runs] if one else list(cast(Sequence[Source], runs)))
-    tags: list[str] = []
-    files: list[str] = []
-
-    def judged() -> Iterator[Judged]:
-        for source in sources:
-            data, name = _load(source)
-            files.append(name)
-            lists = _join_text(judgements, data, name, n_threads)
-            tags.append(lists.tag or name)
-            yield lists
-
-    result = _evaluate(judgements, files, judged(), wanted, preset, n_threads)
-    return replace(result, runs=tuple(tags if len(set(tags)) == len(tags) else _distinct(files)))
+    files, answers = [], []
+    for source in sources:
+        data, name = _load(source)
+        files.append(name)
+        answers.append(_evaluate_text(judgements, data, name, wanted, n_threads))
+    tags = [answer.tag or file for answer, file in zip(answers, files, strict=True)]
+    names = tags if len(set(tags)) == len(tags) else _distinct(files)
+    return _collect(judgements, names, answers, wanted, preset)
 
 
-def _join_text(qrels: Qrels, data: NDArray[np.uint8], name: str, n_threads: int) -> Judged:
-    """Joins a run straight from its text; through its columns where topics are interleaved."""
-    if not name.endswith(".json"):
-        joined = qrels._index.join_text(data, name, n_threads)
-        together: bool = joined[-1]
-        if together:
-            return _judged(name, qrels, None, joined)
-    return _join(qrels, _parse_run(data, name, n_threads), False, n_threads)
+class _Answer(NamedTuple):
+    """What one run gives: values of shape (n_metrics, n_queries), and what was noticed."""
+
+    values: NDArray[np.float64]
+    n_missing: int
+    n_unjudged: int
+    rank_conflicts: int
+    tag: str | None
 
 
-def _evaluate(
+def _wanted(metrics: Any, preset: str | None) -> list[Metric]:
+    return list(dict.fromkeys(parse_metrics(metrics, preset=preset)))
+
+
+def _evaluate_columns(qrels: Qrels, run: Run, metrics: list[Metric], n_threads: int) -> _Answer:
+    joined = _join(qrels, run, False, n_threads)
+    values = _values(qrels, joined[:6], metrics, n_threads)
+    return _Answer(values, joined[6], joined[7], run.rank_conflicts, run.tag)
+
+
+def _evaluate_text(
+    qrels: Qrels, data: NDArray[np.uint8], name: str, metrics: list[Metric], n_threads: int
+) -> _Answer:
+    """Evaluates a run block by block; through its columns where topics are interleaved."""
+    if name.endswith(".json"):
+        return _evaluate_columns(qrels, _parse_run(data, name, n_threads), metrics, n_threads)
+    values = np.empty((len(metrics), qrels.n_queries))
+    blocks = _core.RunBlocks(qrels._index, data, name, n_threads)
+    while (block := blocks.next()) is not None:
+        values[:, block[0]] = _values(qrels, block, metrics, n_threads)
+    if not blocks.contiguous:
+        return _evaluate_columns(qrels, _parse_run(data, name, n_threads), metrics, n_threads)
+    missing = blocks.missing()
+    n_missing = len(missing[0])
+    if n_missing == qrels.n_queries:
+        raise _nothing_common(name, qrels, blocks.n_unjudged)
+    if n_missing:
+        values[:, missing[0]] = _values(qrels, missing, metrics, n_threads)
+    tag = blocks.tag.decode("utf-8", "surrogateescape")
+    return _Answer(values, n_missing, blocks.n_unjudged, blocks.rank_conflicts, tag)
+
+
+def _values(
+    qrels: Qrels, joined: tuple[Any, ...], metrics: list[Metric], n_threads: int
+) -> NDArray[np.float64]:
+    """Metrics of joined topics; those that tell the pool's unjudged documents get to see them."""
+    topics, offsets, label, score, _, n_pooled = joined
+    groups = Groups(offsets, topics, None, docs_descending=True)
+    if not n_pooled:
+        return np.array(
+            list(evaluate(metrics, label, score, qid=groups, n_threads=n_threads).values())
+        )
+    plain = np.where(label < 0, np.nan, label)
+    rows = {}
+    for labels, asks in ((label, True), (plain, False)):
+        part = [m for m in metrics if SPECS[m.name].pooled == asks]
+        if part:
+            rows.update(evaluate(part, labels, score, qid=groups, n_threads=n_threads))
+    return np.array([rows[str(m)] for m in metrics])
+
+
+def _collect(
     qrels: Qrels,
     names: Sequence[str],
-    judged: Iterable[Judged],
+    answers: Sequence[_Answer],
     metrics: list[Metric],
     preset: str | None,
-    n_threads: int,
 ) -> Evaluation:
-    rows: list[NDArray[np.float64]] = []
-    counts: list[tuple[int, int, int]] = []
-    for one in judged:
-        values = evaluate(metrics, one.y_true, one.y_score, qid=one.groups, n_threads=n_threads)
-        rows.append(np.array(list(values.values())))
-        counts.append((one.n_missing, one.n_unjudged, one.rank_conflicts))
-    if not rows:
+    if not answers:
         raise ValueError("evaluate: at least one run is needed, got none")
-    table = np.stack(rows, axis=1)
-    missing, unjudged, conflicts = zip(*counts, strict=True)
+    table = np.stack([answer.values for answer in answers], axis=1)
     return Evaluation(
-        tuple(dict.fromkeys(metrics)),
+        tuple(metrics),
         tuple(names),
         qrels.ids,
-        dict(zip(values, table, strict=True)),
-        missing,
-        unjudged,
-        conflicts,
+        {str(metric): rows for metric, rows in zip(metrics, table, strict=True)},
+        tuple(answer.n_missing for answer in answers),
+        tuple(answer.n_unjudged for answer in answers),
+        tuple(answer.rank_conflicts for answer in answers),
         preset,
     )
 

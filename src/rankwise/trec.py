@@ -43,7 +43,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import IO, Any, cast
@@ -487,28 +487,24 @@ class Judged:
     groups : Groups
         One query for each judged topic, in the order of the qrels; pass it as ``qid``. Inside a
         query documents with equal scores stand by descending id (``docs_descending``).
-    docs : Ids of length n_docs or None
-        Document ids; None where the evaluation did not need them.
+    docs : Ids of length n_docs
+        Document ids.
     pooled : bool array of shape (n_docs,) or None
-        True for documents that the qrels list, with a label or, below 0, without.
+        True for documents that the qrels list with a label below 0: in the pool, not judged.
+        None where there are none. (infAP is the metric that asks.)
     n_missing : int
         Judged topics that the run does not answer; every document of theirs is -inf.
     n_unjudged : int
         Topics of the run without judgements, left out.
-    rank_conflicts : int
-        See :class:`Run`.
-    tag : str or None
     """
 
     y_true: NDArray[np.float64]
     y_score: NDArray[np.float64]
     groups: Groups
-    docs: Ids | None
+    docs: Ids
     pooled: NDArray[np.bool_] | None
     n_missing: int
     n_unjudged: int
-    rank_conflicts: int
-    tag: str | None
 
     @property
     def qid(self) -> NDArray[np.str_]:
@@ -560,39 +556,33 @@ def join(qrels: Qrels, run: Run, *, n_threads: int = 0) -> Judged:
             f"join: a Qrels and a Run are needed, in this order, got {type(qrels).__name__} "
             f"and {type(run).__name__}"
         )
-    return _join(qrels._plain("join"), run, True, n_threads)
-
-
-def _join(qrels: Qrels, run: Run, with_docs: bool, n_threads: int) -> Judged:
-    columns = (*run.topics._columns, run.offsets, *run.docs._columns, run.score)
-    joined = qrels._index.join_columns(*columns, with_docs, n_threads)
-    judged = _judged("join", qrels, run, joined)
-    if with_docs:
-        picked = _core.pick_strings(*run.docs._columns, *qrels.docs._columns, joined[3])
-        judged = replace(judged, docs=Ids(*picked), pooled=joined[4].view(np.bool_))
-    return judged
-
-
-def _judged(where: str, qrels: Qrels, run: Run | None, joined: tuple[Any, ...]) -> Judged:
-    label, score, offsets, _, _, n_missing, n_unjudged, conflicts, tag, _ = joined
-    if n_missing == qrels.n_queries:
-        ids = [] if run is None else run.topics[:3].tolist()
-        came = f" {', '.join(map(repr, ids))}" if ids else ""
-        raise ValueError(
-            f"{where}: at least one topic of the run must be judged, got none; its {n_unjudged} "
-            f"topics{came} and those of the qrels, such as {qrels.topics[0]!r}, have nothing in "
-            "common"
-        )
+    joined = _join(qrels._plain("join"), run, True, n_threads)
+    _, offsets, label, score, source, n_pooled, n_missing, n_unjudged = joined
+    pooled = label == -1 if n_pooled else None
     return Judged(
-        label,
+        label if pooled is None else np.where(pooled, np.nan, label),
         score,
         Groups(offsets, qrels.ids, None, docs_descending=True),
-        None,
-        None,
+        Ids(*_core.pick_strings(*run.docs._columns, *qrels.docs._columns, source)),
+        pooled,
         n_missing,
         n_unjudged,
-        conflicts if run is None else run.rank_conflicts,
-        tag.decode("utf-8", "surrogateescape") if run is None else run.tag,
+    )
+
+
+def _join(qrels: Qrels, run: Run, keep_source: bool, n_threads: int) -> tuple[Any, ...]:
+    """The kernel's own form of a join: unjudged documents of the pool have label -1."""
+    columns = (*run.topics._columns, run.offsets, *run.docs._columns, run.score)
+    joined: tuple[Any, ...] = qrels._index.join_columns(*columns, keep_source, n_threads)
+    if joined[-2] == qrels.n_queries:
+        raise _nothing_common("join", qrels, run.n_queries)
+    return joined
+
+
+def _nothing_common(where: str, qrels: Qrels, n_topics: int) -> ValueError:
+    return ValueError(
+        f"{where}: at least one topic of the run must be judged, got none of its {n_topics}; "
+        f"are they of another kind than those of the qrels, such as {qrels.topics[0]!r}?"
     )
 
 
