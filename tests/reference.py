@@ -120,3 +120,21 @@ def squared(y, s, offsets, weight=None):
     miss = np.where(np.isnan(y), 0.0, s - y)
     values = [0.5 * (w * miss**2)[a:b].sum() for a, b in itertools.pairwise(offsets)]
     return np.array(values), w * miss, np.diag(w)
+
+
+# --- TREC files -------------------------------------------------------------------------------
+
+
+def join(
+    qrels: dict[str, dict[str, float]], run: dict[str, dict[str, float]]
+) -> dict[str, dict[str, list[tuple[str, float | None, float]]]]:
+    """For each judged topic its retrieved and its missed documents: (doc, label or None, score)."""
+    joined = {}
+    for qid, judged in qrels.items():
+        answers = run.get(qid, {})
+        labels = {doc: label for doc, label in judged.items() if label >= 0}
+        joined[qid] = {
+            "retrieved": [(doc, labels.get(doc), score) for doc, score in answers.items()],
+            "missed": [(d, y, float("-inf")) for d, y in labels.items() if d not in answers],
+        }
+    return joined
