@@ -1,13 +1,13 @@
 // Lines of TREC run and qrels files: fields, numbers, and where a bad line is.
 #pragma once
 
-#include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
+
+#include "text.hpp"
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -132,48 +132,17 @@ inline int split_line(const char* start, const char*& p, const char* end, std::s
     return n;
 }
 
-inline bool is_digit(char c) { return static_cast<unsigned>(c - '0') <= 9; }
-
-// A decimal number, rounded correctly. Up to 15 digits and small exponents are one exact
-// multiplication or division away; everything else goes to from_chars.
-inline bool parse_number(std::string_view text, double& out) {
-    static constexpr double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                       1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const char* p = text.data();
-    const char* const end = p + text.size();
-    const bool negative = p < end && *p == '-';
-    if (p < end && (*p == '-' || *p == '+')) ++p;
-    const char* const number = p;
-    uint64_t digits = 0;
-    int count = 0, scale = 0;
-    for (; p < end && is_digit(*p); ++p, ++count) digits = digits * 10 + uint64_t(*p - '0');
-    if (p < end && *p == '.') {
-        const char* const point = ++p;
-        for (; p < end && is_digit(*p); ++p) digits = digits * 10 + uint64_t(*p - '0');
-        scale = static_cast<int>(p - point);
-        count += scale;
-    }
-    if (p == end && count >= 1 && count <= 15) {
-        const double value = static_cast<double>(digits) / power[scale];
-        out = negative ? -value : value;
-        return true;
-    }
-    if (number < end && (*number == '-' || *number == '+')) return false;
-    double value = 0;
-    const auto result = std::from_chars(number, end, value);
-    if (result.ptr != end) return false;
-    if (result.ec == std::errc::result_out_of_range) {
-        // Too large and too small arrive here alike; the sign of the exponent tells them apart.
-        const size_t e = text.find_first_of("eE");
-        const bool tiny = e != std::string_view::npos ? text.substr(e + 1, 1) == "-"
-                                                      : *number == '0' || *number == '.';
-        value = tiny ? 0.0 : std::numeric_limits<double>::infinity();
-    } else if (result.ec != std::errc()) {
-        return false;
-    }
-    out = negative ? -value : value;
-    return true;
+// A decimal number, bit-equal to Python's float(); false for anything else, infinite values and
+// words included. The parser wants readable bytes behind the token, which the last line may lack.
+inline bool parse_finite(std::string_view token, const char* end, double& value) {
+    const char* next = nullptr;
+    if (static_cast<size_t>(end - token.data()) >= token.size() + text_padding)
+        return parse_number(token.data(), next, value) == Number::finite &&
+               next == token.data() + token.size();
+    std::string padded(token);
+    padded.append(text_padding, '\n');
+    return parse_number(padded.data(), next, value) == Number::finite &&
+           next == padded.data() + token.size();
 }
 
 // The rank field: an integer, or no_rank where it is something else (it is never needed).
@@ -183,21 +152,10 @@ inline int64_t parse_rank(std::string_view text) {
     if (digits.empty() || digits.size() > 18) return no_rank;
     int64_t value = 0;
     for (const char c : digits) {
-        if (!is_digit(c)) return no_rank;
+        if (c < '0' || c > '9') return no_rank;
         value = value * 10 + (c - '0');
     }
     return negative ? -value : value;
-}
-
-inline std::string quoted(std::string_view text) {
-    std::string out = "'";
-    for (const char c : text.substr(0, 40)) {
-        if (static_cast<unsigned char>(c) < 128)
-            out += c;
-        else
-            out += '?';
-    }
-    return out + (text.size() > 40 ? "...'" : "'");
 }
 
 [[noreturn]] inline void bad_fields(Kind kind, size_t pos, int n) {
@@ -232,8 +190,7 @@ inline bool next_row(Kind kind, const char* start, const char*& p, const char* e
         }
         row.qid = field[0];
         row.doc = field[2];
-        if (!parse_number(number, row.value) || !std::isfinite(row.value))
-            bad_number(kind, pos, number);
+        if (!parse_finite(number, end, row.value)) bad_number(kind, pos, number);
         return true;
     }
     return false;

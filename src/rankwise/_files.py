@@ -108,6 +108,10 @@ class Input:
                 f"stream ({error})"
             ) from None
 
+    def text(self) -> NDArray[np.uint8]:
+        """All of the (uncompressed) bytes as an array; those of a mapped file are not copied."""
+        return np.frombuffer(self.read() if self._mapped is None else self._mapped, np.uint8)
+
     def read(self) -> bytes:
         """All of the (uncompressed) bytes."""
         if self._mapped is not None:

@@ -38,6 +38,7 @@ from rankwise.trec import (
     Qrels,
     Run,
     Source,
+    _is_json,
     _join,
     _load,
     _nothing_common,
@@ -161,8 +162,8 @@ def evaluate_files(
 
     Parameters
     ----------
-    qrels : path or file object
-    runs : path or file object, or a sequence of them
+    qrels : path or binary file object
+    runs : path or binary file object, or a sequence of them
         See :func:`read_run` for what they may be.
     metrics, preset, n_threads
         As in :func:`evaluate_run`.
@@ -179,8 +180,8 @@ def evaluate_files(
     Examples
     --------
     >>> import io, rankwise as rw
-    >>> qrels = io.StringIO("q1 0 a 1\\nq1 0 b 0")
-    >>> run = io.StringIO("q1 Q0 b 1 9.5 mine\\nq1 Q0 a 2 9.1 mine")
+    >>> qrels = io.BytesIO(b"q1 0 a 1\\nq1 0 b 0")
+    >>> run = io.BytesIO(b"q1 Q0 b 1 9.5 mine\\nq1 Q0 a 2 9.1 mine")
     >>> rw.evaluate_files(qrels, run, "rr").means("rr")
     [Mean(value=0.5, n_queries=1, n_skipped=0)]
     """
@@ -222,7 +223,7 @@ def _evaluate_text(
     qrels: Qrels, data: NDArray[np.uint8], name: str, metrics: list[Metric], n_threads: int
 ) -> _Answer:
     """Evaluates a run block by block; through its columns where topics are interleaved."""
-    if name.endswith(".json"):
+    if _is_json(name):
         return _evaluate_columns(qrels, _parse_run(data, name, n_threads), metrics, n_threads)
     values = np.empty((len(metrics), qrels.n_queries))
     blocks = _core.RunBlocks(qrels._index, data, name, n_threads)

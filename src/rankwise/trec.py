@@ -41,20 +41,19 @@ are Python's surrogate escapes in between).
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise import _core, _validate
+from rankwise import _core, _files, _validate
 from rankwise.data import Groups, group_rows
 
-Source = str | os.PathLike[str] | IO[bytes] | IO[str]
+Source = _files.Source
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -594,9 +593,9 @@ def read_run(source: Source, *, n_threads: int = 0) -> Run:
 
     Parameters
     ----------
-    source : path or file object
-        Plain text or compressed (gzip, xz, zstd, told by its first bytes); ``"-"`` is standard
-        input. A path that ends in ``.json`` holds ``{qid: {doc: score}}``, as ranx writes it.
+    source : path or binary file object
+        Plain text or compressed (gzip, xz, bzip2, zstd, told by its first bytes); ``"-"`` is
+        standard input. A path that ends in ``.json`` holds ``{qid: {doc: score}}``, ranx's form.
     n_threads : int
         0 for the default of the machine. The result does not depend on it.
 
@@ -618,15 +617,15 @@ def read_run(source: Source, *, n_threads: int = 0) -> Run:
     Examples
     --------
     >>> import io, rankwise as rw
-    >>> rw.read_run(io.StringIO("q1 Q0 d7 1 2.5 bm25"))
+    >>> rw.read_run(io.BytesIO(b"q1 Q0 d7 1 2.5 bm25"))
     Run(1 topics, 1 documents, tag 'bm25')
     """
     return _parse_run(*_load(source), n_threads)
 
 
 def _parse_run(data: NDArray[np.uint8], name: str, n_threads: int) -> Run:
-    if name.endswith(".json"):
-        return Run.from_dict(_json(data, name), tag=os.path.basename(name)[: -len(".json")])
+    if _is_json(name):
+        return Run.from_dict(_json(data, name), tag=os.path.basename(name).split(".json")[0])
     topics, offsets, docs, score, _, tag, conflicts = _core.read_run(data, name, n_threads)
     text = tag.decode("utf-8", "surrogateescape")
     return Run(Ids(*topics), offsets, Ids(*docs), score, text, conflicts)
@@ -657,11 +656,11 @@ def read_qrels(source: Source, *, subtopics: bool = False, n_threads: int = 0) -
     Examples
     --------
     >>> import io, rankwise as rw
-    >>> rw.read_qrels(io.StringIO("q1 0 d7 1\\nq1 0 d8 0")).label
+    >>> rw.read_qrels(io.BytesIO(b"q1 0 d7 1\\nq1 0 d8 0")).label
     array([1., 0.])
     """
     data, name = _load(source)
-    if name.endswith(".json"):
+    if _is_json(name):
         return Qrels.from_dict(_json(data, name))
     topics, offsets, docs, label, extra, _, _ = _core.read_qrels(data, name, subtopics, n_threads)
     return Qrels(Ids(*topics), offsets, Ids(*docs), label, Ids(*extra) if subtopics else None)
@@ -671,7 +670,8 @@ def write_run(run: Run, path: str | os.PathLike[str], *, tag: str | None = None)
     """Writes a run as TREC text, best document first in each topic, ranks from 1.
 
     Scores are written with as many digits as reading them back exactly takes. The file appears
-    under its name only when it is complete. A path in ``.gz``, ``.xz`` or ``.zst`` is compressed.
+    under its name only when it is complete. A path that ends in ``.gz``, ``.xz``, ``.bz2`` or
+    ``.zst`` is compressed.
 
     Parameters
     ----------
@@ -685,7 +685,8 @@ def write_run(run: Run, path: str | os.PathLike[str], *, tag: str | None = None)
     text = _core.format_run(
         *run.topics._columns, run.offsets, *run.docs._columns, run.score, tags.data
     )
-    _store(text, path)
+    with _files.atomic_write(path) as file:
+        file.write(text)
 
 
 def write_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
@@ -694,56 +695,19 @@ def write_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
     text = _core.format_qrels(
         *qrels.topics._columns, qrels.offsets, *qrels.docs._columns, qrels.label, *more
     )
-    _store(text, path)
-
-
-# Compressed formats: their first bytes, and the module that opens them.
-_MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "lzma", b"\x28\xb5\x2f\xfd": "zstandard"}
+    with _files.atomic_write(path) as file:
+        file.write(text)
 
 
 def _load(source: Source) -> tuple[NDArray[np.uint8], str]:
     """All bytes of a source, unpacked, and the name that messages use for it."""
-    if not isinstance(source, str | os.PathLike):
-        raw = source.read()
-        name = str(getattr(source, "name", "<file>"))
-        return _unpack(raw.encode() if isinstance(raw, str) else raw, name)
-    name = os.fspath(source)
-    if name == "-":
-        return _unpack(sys.stdin.buffer.read(), "<stdin>")
-    import mmap
-
-    with open(name, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size == 0:  # also pipes and devices, which say nothing about their size
-            return _unpack(file.read(), name)
-        return _unpack(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), name)
+    with _files.opened(source) as file:
+        return file.text(), file.name
 
 
-def _unpack(raw: Any, name: str) -> tuple[NDArray[np.uint8], str]:
-    for magic, module in _MAGIC.items():
-        if raw[: len(magic)] == magic:
-            import importlib
-
-            try:
-                opener = importlib.import_module(module)
-            except ImportError:
-                raise ValueError(
-                    f"{name}: reading zstd needs the package zstandard, which is not installed; "
-                    "pip install rankwise[zstd]"
-                ) from None
-            import io
-
-            try:
-                with opener.open(io.BytesIO(raw), "rb") as file:
-                    data = file.read()
-            except Exception as error:
-                raise ValueError(
-                    f"{name}: expected a complete {module} archive, got a damaged one ({error})"
-                ) from error
-            stem, suffix = os.path.splitext(name)
-            plain = stem if suffix in (".gz", ".xz", ".zst") else name
-            return np.frombuffer(data, np.uint8), plain
-    return np.frombuffer(raw, np.uint8), name
+def _is_json(name: str) -> bool:
+    stem, suffix = os.path.splitext(name)
+    return (os.path.splitext(stem)[1] if suffix in _files.COMPRESSED else suffix) == ".json"
 
 
 def _json(data: NDArray[np.uint8], name: str) -> Any:
@@ -756,20 +720,3 @@ def _json(data: NDArray[np.uint8], name: str) -> Any:
     if not isinstance(nested, dict):
         raise ValueError(f"{name}: expected an object of topics, got {type(nested).__name__}")
     return nested
-
-
-def _store(text: bytes, path: str | os.PathLike[str]) -> None:
-    name = os.fspath(path)
-    module = {".gz": "gzip", ".xz": "lzma", ".zst": "zstandard"}.get(os.path.splitext(name)[1])
-    if module is not None:
-        import importlib
-
-        text = importlib.import_module(module).compress(text)
-    partial = f"{name}.{os.getpid()}.part"
-    try:
-        with open(partial, "wb") as file:
-            file.write(text)
-        os.replace(partial, name)
-    finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
