@@ -24,13 +24,13 @@ namespace rankwise {
 
 struct LetorOptions {
     bool sparse = false;
-    bool absent_nan = false;      // absent features are NaN instead of 0 (dense only)
-    bool unjudged = false;        // labels NaN and -1 are kept, as NaN
-    bool keep_docs = true;        // comments become document ids
-    bool qid_optional = false;    // rows without qid are allowed (sizes come from elsewhere)
-    int64_t n_features = 0;       // 0: as many as the largest index
+    bool absent_nan = false;    // absent features are NaN instead of 0 (dense only)
+    bool unjudged = false;      // labels NaN and -1 are kept, as NaN
+    bool keep_docs = true;      // comments become document ids
+    bool qid_optional = false;  // rows without qid are allowed (sizes come from elsewhere)
+    int64_t n_features = 0;     // 0: as many as the largest index
     uint64_t dense_limit = uint64_t{1} << 30;  // bytes a dense matrix may always take
-    uint64_t total_text = 0;      // bytes of the whole text, 0 when unknown
+    uint64_t total_text = 0;                   // bytes of the whole text, 0 when unknown
     int n_threads = 0;
 };
 
@@ -49,12 +49,12 @@ struct LetorCount {
 
 // What the parsing pass finds in one piece apart from the values.
 struct LetorFound {
-    std::vector<int64_t> run_rows;           // rows at which another qid begins
+    std::vector<int64_t> run_rows;  // rows at which another qid begins
     std::vector<std::string_view> run_ids;
     std::string doc_text;
-    std::vector<int64_t> doc_ends;           // per row, into doc_text; empty without comments
-    int64_t stored = 0;                      // values kept (sparse)
-    int64_t bad_line = -1;                   // line of the piece, counted from 0
+    std::vector<int64_t> doc_ends;  // per row, into doc_text; empty without comments
+    int64_t stored = 0;             // values kept (sparse)
+    int64_t bad_line = -1;          // line of the piece, counted from 0
     std::string message;
 };
 
@@ -185,7 +185,8 @@ class LetorReader {
             widest = std::max(widest, c.max_index);
         }
         // Room for the whole text at the density so far; what is not used is never touched.
-        const double share = static_cast<double>(options_.total_text) / std::max<uint64_t>(text_, 1);
+        const double share =
+            static_cast<double>(options_.total_text) / std::max<uint64_t>(text_, 1);
         const double ahead = std::max(1.0, 1.03 * share);
         if (options_.sparse) {
             if (options_.n_features == 0) width_ = std::max(width_, widest);
@@ -286,10 +287,10 @@ class LetorReader {
             const auto [widest_line, widest] = widest_row(pieces);
             const int64_t at = line_ + widest_line;
             if (failed == nullptr || at < bad)
-                throw LetorFailure{
-                    at + 1, "a dense matrix of " + std::to_string(std::max(widest, width_)) +
-                                " features is out of proportion to the file; read it with "
-                                "sparse=True, or say n_features= if the width is meant"};
+                throw LetorFailure{at + 1,
+                                   "a dense matrix of " + std::to_string(std::max(widest, width_)) +
+                                       " features is out of proportion to the file; read it with "
+                                       "sparse=True, or say n_features= if the width is meant"};
         }
         if (failed != nullptr) throw LetorFailure{bad + 1, failed->message};
     }
@@ -299,7 +300,8 @@ class LetorReader {
         int64_t line = 0, at = 0, widest = 0;
         for (size_t i = 0; i < pieces.size(); ++i) {
             for (const char* p = pieces[i].begin; p < pieces[i].end; ++line) {
-                const char* stop = static_cast<const char*>(std::memchr(p, '\n', pieces[i].end - p));
+                const char* stop =
+                    static_cast<const char*>(std::memchr(p, '\n', pieces[i].end - p));
                 const LetorCount one = count_letor({p, stop + 1}, false);
                 if (one.max_index > widest) {
                     widest = one.max_index;

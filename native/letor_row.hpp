@@ -182,7 +182,8 @@ inline bool parse_index(const char*& p, int64_t previous, int64_t& index, std::s
     const char* q = p + (*p == '-');
     const char* digits = q;
     int64_t value = 0;
-    for (; *q >= '0' && *q <= '9'; ++q) value = value < max_feature_index ? value * 10 + (*q - '0') : value;
+    for (; *q >= '0' && *q <= '9'; ++q)
+        value = value < max_feature_index ? value * 10 + (*q - '0') : value;
     if (q == digits || *q != ':') {
         message = starts_with_qid(p) ? "qid must come once, directly after the label, got "
                                      : "expected feature:value, got ";
@@ -231,8 +232,8 @@ inline bool parse_value(const char* p, const char*& next, int64_t index, bool si
 // Parses the row at p into `row` and `values`; returns the '\n' or '#' it ends at, or nullptr with
 // `message` set.
 template <class Values>
-const char* parse_letor_row(const char* p, const LetorRowRules& rules, Values& values, LetorRow& row,
-                            std::string& message) {
+const char* parse_letor_row(const char* p, const LetorRowRules& rules, Values& values,
+                            LetorRow& row, std::string& message) {
     if (!parse_label(p, rules.unjudged, row.label, message)) return nullptr;
     p = skip_blanks(p);
     if (rules.has_qid && !parse_qid(p, row.qid, message)) return nullptr;

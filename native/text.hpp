@@ -23,13 +23,16 @@ constexpr size_t text_padding = 64;
 
 // ---------------------------------------------------------------- tokens
 
-inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+inline bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
+}
 
 // What ends a token: white space, a line end, or the start of a comment.
 struct DelimiterTable {
     bool is[256] = {};
     constexpr DelimiterTable() {
-        for (char c : {' ', '\t', '\r', '\v', '\f', '\n', '#'}) is[static_cast<unsigned char>(c)] = true;
+        for (char c : {' ', '\t', '\r', '\v', '\f', '\n', '#'})
+            is[static_cast<unsigned char>(c)] = true;
     }
 };
 inline constexpr DelimiterTable delimiters{};
@@ -218,8 +221,9 @@ inline Number parse_number(const char* p, const char*& next, double& value) {
 // Byte tables for parse_short_number, whose argument is the length of the number, or what its
 // point and fraction take of it.
 struct ShuffleTables {
-    signed char right[32];          // from [length]: a shuffle that moves `length` bytes to the end
-    signed char over_point[17][16];  // added to it: bytes before the fraction come from one place left
+    signed char right[32];  // from [length]: a shuffle that moves `length` bytes to the end
+    signed char over_point[17]
+                          [16];  // added to it: bytes before the fraction come from one place left
     double scale[17];
 
     constexpr ShuffleTables() : right(), over_point(), scale() {
@@ -257,12 +261,13 @@ inline bool parse_short_number(const char* p, const char*& next, double& value) 
     if (length > 15 || (points & (points - 1)) != 0 || (digits & (end_bit - 1)) == 0 ||
         static_cast<unsigned char>(p[length]) > ' ')
         return false;
-    // Right-align the digits without the point (signs are cleared), then add up pairs, fours, eights.
+    // Right-align the digits without the point (signs are cleared), then add up pairs, fours,
+    // eights.
     const auto load = [](const signed char* bytes) {
         return _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
     };
-    const __m128i shuffle = _mm_add_epi8(load(shuffle_tables.right + length),
-                                         load(shuffle_tables.over_point[tail]));
+    const __m128i shuffle =
+        _mm_add_epi8(load(shuffle_tables.right + length), load(shuffle_tables.over_point[tail]));
     const __m128i ones = _mm_shuffle_epi8(_mm_and_si128(zeroed, is_digit), shuffle);
     const __m128i pairs = _mm_maddubs_epi16(ones, _mm_set1_epi16(0x010A));
     const __m128i fours = _mm_madd_epi16(pairs, _mm_set1_epi32(0x00010064));
@@ -272,8 +277,8 @@ inline bool parse_short_number(const char* p, const char*& next, double& value) 
     const uint64_t mantissa = (halves & 0xFFFFFFFFULL) * 100000000 + (halves >> 32);
     const double magnitude =
         static_cast<double>(static_cast<int64_t>(mantissa)) / shuffle_tables.scale[tail];
-    const __m128d sign = _mm_castsi128_pd(_mm_cvtsi64_si128(static_cast<int64_t>(
-        static_cast<uint64_t>(negative) << 63)));
+    const __m128d sign = _mm_castsi128_pd(
+        _mm_cvtsi64_si128(static_cast<int64_t>(static_cast<uint64_t>(negative) << 63)));
     value = _mm_cvtsd_f64(_mm_xor_pd(_mm_set_sd(magnitude), sign));
     next = p + length;
     return true;

@@ -19,9 +19,23 @@ if TYPE_CHECKING:
     from rankwise.data import concatenate as concatenate
     from rankwise.data import group_rows as group_rows
     from rankwise.data import qid_from_sizes as qid_from_sizes
+    from rankwise.folds import FoldPaths as FoldPaths
+    from rankwise.folds import fold_paths as fold_paths
+    from rankwise.folds import read_folds as read_folds
     from rankwise.formats import read as read
     from rankwise.formats import read_letor as read_letor
+    from rankwise.formats import read_npz as read_npz
     from rankwise.formats import write as write
+    from rankwise.formats import write_letor as write_letor
+    from rankwise.formats import write_npz as write_npz
+    from rankwise.summary import Description as Description
+    from rankwise.summary import describe as describe
+    from rankwise.tables import from_frame as from_frame
+    from rankwise.tables import read_csv as read_csv
+    from rankwise.tables import read_parquet as read_parquet
+    from rankwise.tables import to_frame as to_frame
+    from rankwise.tables import write_csv as write_csv
+    from rankwise.tables import write_parquet as write_parquet
     from rankwise.evaluation import Evaluation as Evaluation
     from rankwise.evaluation import evaluate_files as evaluate_files
     from rankwise.evaluation import evaluate_run as evaluate_run
@@ -87,7 +101,17 @@ _PUBLIC = {
         "win_tie_loss",
     ],
     "prepare": ["QueryKFold", "QueryScaler"],
-    "formats": ["read", "read_letor", "write"],
+    "folds": ["FoldPaths", "fold_paths", "read_folds"],
+    "formats": ["read", "read_letor", "read_npz", "write", "write_letor", "write_npz"],
+    "summary": ["Description", "describe"],
+    "tables": [
+        "from_frame",
+        "read_csv",
+        "read_parquet",
+        "to_frame",
+        "write_csv",
+        "write_parquet",
+    ],
     "synthetic": ["make_queries"],
     "trec": [
         "Judged",

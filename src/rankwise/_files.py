@@ -99,10 +99,10 @@ class Input:
     def _read(self, view: memoryview) -> int:
         assert self._stream is not None
         try:
-            return self._stream.readinto(view) or 0  # type: ignore[attr-defined, no-any-return]
-        except (EOFError, *_decoding_errors()) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise  # a real input error, not a damaged stream
+            return self._stream.readinto(view) or 0  # type: ignore[attr-defined]
+        except Exception as error:
+            if not _is_damage(error):
+                raise
             raise ValueError(
                 f"{self.name}: the compressed data must be whole, got a truncated or damaged "
                 f"stream ({error})"
@@ -132,7 +132,7 @@ def opened(source: Source) -> Iterator[Input]:
                 raw: Any = sys.stdin.buffer
                 name = "<stdin>"
             else:
-                raw = stack.enter_context(open(name, "rb", buffering=0))  # noqa: SIM115
+                raw = stack.enter_context(open(name, "rb", buffering=0))
         elif hasattr(source, "read"):
             raw = source
             name = str(getattr(source, "name", "<file>"))
@@ -143,7 +143,9 @@ def opened(source: Source) -> Iterator[Input]:
             )
         head = raw.read(6)
         if isinstance(head, str):
-            raise TypeError(f"{name}: the file must be opened in binary mode, got text; use open(path, 'rb')")
+            raise TypeError(
+                f"{name}: the file must be opened in binary mode, got text; use open(path, 'rb')"
+            )
         head = head or b""
         kind = next((k for k, magic in _MAGIC.items() if head.startswith(magic)), None)
         named = COMPRESSED.get(Path(name).suffix)
@@ -257,20 +259,22 @@ def _zstandard(name: str) -> Any:
     return zstandard
 
 
-def _decoding_errors() -> tuple[type[Exception], ...]:
-    """What the decompressors raise on damaged data, of those that are loaded."""
-    errors: list[type[Exception]] = [OSError]
-    for module, error in (("zlib", "error"), ("lzma", "LZMAError"), ("zstandard", "ZstdError")):
-        if module in sys.modules:
-            errors.append(getattr(sys.modules[module], error))
-    return tuple(errors)
+def _is_damage(error: Exception) -> bool:
+    """Whether a decompressor raised this for its data; an OSError with a number is the system's."""
+    if isinstance(error, OSError):
+        return error.errno is None
+    names = {"zlib": "error", "lzma": "LZMAError", "zstandard": "ZstdError"}
+    kinds = [getattr(sys.modules[m], n) for m, n in names.items() if m in sys.modules]
+    return isinstance(error, (EOFError, *kinds))
 
 
 # ---------------------------------------------------------------- writing
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | os.PathLike[str], mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
+def atomic_write(
+    path: str | os.PathLike[str], mode: str = "wb", **options: Any
+) -> Iterator[IO[Any]]:
     """A file that takes its name only when the block ends without an exception.
 
     Until then the bytes are in a temporary file beside it. ``"-"`` is standard output; devices

@@ -25,16 +25,18 @@ Queries(2 queries, 3 documents, 2 features, dense float64)
 
 from __future__ import annotations
 
+import io
 import os
+import zipfile
+import zlib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from rankwise import _files, _validate
+from rankwise import _files, _validate, tables
 from rankwise._files import Source
 from rankwise.data import Groups, Queries, group_rows
 
@@ -63,7 +65,9 @@ def read(source: Source, format: str | None = None, **options: Any) -> Queries:
     return _READERS[_format(source, format)](source, **options)
 
 
-def write(queries: Queries, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> None:
+def write(
+    queries: Queries, path: str | os.PathLike[str], format: str | None = None, **options: Any
+) -> None:
     """Writes judged lists, in a form that :func:`read` turns into the same values.
 
     Parameters
@@ -151,10 +155,15 @@ def read_letor(
     if not (absent == 0 or absent != absent):
         raise ValueError(f"{where}: absent must be 0 or nan, got {absent!r}")
     if sparse and absent != 0:
-        raise ValueError(f"{where}: a sparse matrix holds 0 for absent features; use sparse=False with absent=nan")
+        raise ValueError(
+            f"{where}: a sparse matrix holds 0 for absent features; use sparse=False with "
+            "absent=nan"
+        )
     width = 0
     if n_features is not None:
-        width = int(_validate.number(where, "n_features", n_features, low=1, high=2**31 - 1, integer=True))
+        width = int(
+            _validate.number(where, "n_features", n_features, low=1, high=2**31 - 1, integer=True)
+        )
     query = query if query is not None else _beside(source, ".query")
     weight = weight if weight is not None else _beside(source, ".weight")
     reader_type = _core().LetorReader32 if kind == np.float32 else _core().LetorReader64
@@ -221,7 +230,9 @@ def _groups(name: str, reader: Any, n: int) -> Groups:
         try:
             ids = np.array([i.decode() for i in ids])
         except UnicodeDecodeError as error:
-            raise ValueError(f"{name}: query ids must be UTF-8 text, got {error.object!r}") from None
+            raise ValueError(
+                f"{name}: query ids must be UTF-8 text, got {error.object!r}"
+            ) from None
     if len(np.unique(ids)) == len(ids):
         return Groups(np.append(starts, n), ids)
     return group_rows(np.repeat(ids, np.diff(np.append(starts, n))), where=name)
@@ -267,7 +278,8 @@ def _sizes(path: Any, n: int) -> NDArray[np.int64]:
     sizes = np.array(_side_numbers(path, "the number of documents of a query", int), dtype=np.int64)
     if sizes.sum() != n:
         raise ValueError(
-            f"{os.fspath(path)}: the sizes of the queries must sum to the {n} documents, got {sizes.sum()}"
+            f"{os.fspath(path)}: the sizes of the queries must sum to the {n} documents, "
+            f"got {sizes.sum()}"
         )
     return sizes[sizes > 0]
 
@@ -276,9 +288,211 @@ def _weights(path: Any, n: int) -> NDArray[np.float64]:
     weights = np.array(_side_numbers(path, "a weight of at least 0", float), dtype=np.float64)
     if len(weights) != n:
         raise ValueError(
-            f"{os.fspath(path)}: expected one weight for each of the {n} documents, got {len(weights)}"
+            f"{os.fspath(path)}: expected one weight for each of the {n} documents, "
+            f"got {len(weights)}"
         )
     return weights
+
+
+# ---------------------------------------------------------------- writing LETOR text
+
+
+def write_letor(queries: Queries, path: str | os.PathLike[str], *, n_threads: int = 0) -> None:
+    """Writes judged lists as LETOR text.
+
+    Every number has the fewest digits that read back to the same value. Document ids become
+    comments (``#docid = X``), weights go to LightGBM's side file ``<path>.weight``. Of a sparse
+    matrix only the values that are not zero are written, and the last feature of the first row,
+    which keeps the width.
+
+    Parameters
+    ----------
+    queries : Queries
+    path : path or "-"
+        Compressed when it ends in .gz, .xz, .bz2 or .zst.
+    n_threads : int
+        0 is all.
+
+    Raises
+    ------
+    ValueError
+        If an id cannot be written as text, or a value is infinite.
+    OSError
+        When the path cannot be written.
+    """
+    where = "write_letor"
+    X = queries.X
+    sparse = hasattr(X, "nnz")
+    values = X.data if sparse else X
+    if np.isinf(values).any() or np.isinf(queries.y).any():
+        raise ValueError(f"{where}: features and labels must be finite or NaN, got infinity")
+    _check_weight_file(where, queries, path)
+    ids = _id_texts(where, queries)
+    labels = np.ascontiguousarray(queries.y, dtype=np.float64)
+    if not sparse:
+        X = np.ascontiguousarray(X)
+    step = max(1, (4 << 20) // (10 * max(queries.n_features, 1)))
+    of_row = np.repeat(np.arange(queries.n_queries), queries.sizes)
+    with _files.atomic_write(path) as file:
+        for begin in range(0, queries.n_docs, step):
+            end = min(begin + step, queries.n_docs)
+            qid = b"\n".join([ids[q] for q in of_row[begin:end]])
+            comments = _comments(where, queries, begin, end)
+            if sparse:
+                text = _core().format_letor_csr(
+                    X.data,
+                    X.indices,
+                    X.indptr,
+                    queries.n_features,
+                    labels,
+                    qid,
+                    comments,
+                    begin,
+                    end,
+                    n_threads,
+                )
+            else:
+                text = _core().format_letor(X, labels, qid, comments, begin, end, n_threads)
+            file.write(text)
+    if queries.weight is not None:
+        with _files.atomic_write(os.fspath(path) + ".weight", "w") as file:
+            file.writelines(f"{float(w)!r}\n" for w in queries.weight)
+
+
+def _check_weight_file(where: str, queries: Queries, path: str | os.PathLike[str]) -> None:
+    name = os.fspath(path)
+    if queries.weight is None and _beside(path, ".weight") is not None:
+        raise ValueError(
+            f"{where}: {name}.weight would be read as the weights of the new file; remove it first"
+        )
+    if queries.weight is not None and name == "-":
+        raise ValueError(
+            f"{where}: weights need a side file, got standard output; write to a path, or as CSV"
+        )
+
+
+def _id_texts(where: str, queries: Queries) -> list[bytes]:
+    texts = [str(i) for i in queries.ids]
+    for text in texts:
+        if not text or any(c in text for c in " \t\r\n\v\f#"):
+            raise ValueError(
+                f"{where}: query ids must not be empty or hold white space or '#', got {text!r}"
+            )
+    return [text.encode() for text in texts]
+
+
+def _comments(where: str, queries: Queries, begin: int, end: int) -> bytes:
+    if queries.docs is None:
+        return b""
+    return "\n".join([_comment(where, str(d)) for d in queries.docs[begin:end]]).encode()
+
+
+def _comment(where: str, doc: str) -> str:
+    """A comment that reads back as the document id."""
+    if not doc:
+        return ""
+    if not any(c in doc for c in _BLANKS):
+        return f"#docid = {doc}"
+    named = doc.startswith("docid") and doc[5:].lstrip(" \t\r\v\f").startswith("=")
+    if "\n" in doc or doc.strip(_BLANKS) != doc or named:
+        raise ValueError(
+            f"{where}: a document id must fit a comment (one line, no white space around it, "
+            f"not beginning 'docid ='), got {doc!r}"
+        )
+    return f"# {doc}"
+
+
+_BLANKS = " \t\r\n\v\f"
+
+
+# ---------------------------------------------------------------- .npz
+
+
+def read_npz(source: Source) -> Queries:
+    """Judged lists from NumPy's ``.npz``: as :func:`write` leaves them, or ``X``, ``y``, ``qid``.
+
+    Parameters
+    ----------
+    source : path or binary file object
+
+    Returns
+    -------
+    Queries
+    """
+    with _files.opened(source) as text:
+        name, data = text.name, text.read()
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            arrays = dict(stored) if hasattr(stored, "files") else {}
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        KeyError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+    ) as error:
+        raise ValueError(
+            f"{name}: expected NumPy's .npz, got other or damaged data ({error})"
+        ) from None
+    needed = {"y"} | ({"X"} if "data" not in arrays else {"data", "indices", "indptr", "shape"})
+    needed |= {"qid"} if "offsets" not in arrays else {"ids"}
+    if not needed <= set(arrays):
+        raise ValueError(
+            f"{name}: expected the arrays {', '.join(sorted(needed))}, "
+            f"got {', '.join(sorted(arrays)) or 'none'}"
+        )
+    try:
+        X = arrays.get("X")
+        if X is None:
+            import scipy.sparse as sp
+
+            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+            X = sp.csr_matrix(parts, shape=tuple(arrays["shape"]))
+            X.check_format(full_check=True)
+        qid: Any = arrays.get("qid")
+        if qid is None:
+            qid = np.repeat(arrays["ids"], np.diff(arrays["offsets"]))
+        names = arrays.get("feature_names")
+        return Queries.from_arrays(
+            X,
+            arrays["y"],
+            qid,
+            docs=arrays.get("docs"),
+            weight=arrays.get("weight"),
+            feature_names=None if names is None else tuple(names.tolist()),
+        )
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(f"{name}: {str(error).removeprefix('Queries: ')}") from None
+
+
+def write_npz(queries: Queries, path: str | os.PathLike[str]) -> None:
+    """Judged lists as NumPy's ``.npz``, without pickle: the fastest form to read again."""
+    X = queries.X
+    arrays: dict[str, Any]
+    if hasattr(X, "nnz"):
+        arrays = {
+            "data": X.data,
+            "indices": X.indices,
+            "indptr": X.indptr,
+            "shape": np.array(X.shape),
+        }
+    else:
+        arrays = {"X": X}
+    arrays |= {"y": queries.y, "offsets": queries.offsets, "ids": _without_pickle(queries.ids)}
+    if queries.docs is not None:
+        arrays["docs"] = _without_pickle(queries.docs)
+    if queries.weight is not None:
+        arrays["weight"] = queries.weight
+    if queries.feature_names is not None:
+        arrays["feature_names"] = np.array(queries.feature_names, dtype=str)
+    with _files.atomic_write(path) as file:
+        np.savez(file, **arrays)
+
+
+def _without_pickle(ids: NDArray[Any]) -> NDArray[Any]:
+    return ids.astype(str) if ids.dtype.kind == "O" else ids
 
 
 def _core() -> Any:
@@ -301,5 +515,15 @@ def _format(source: Any, format: str | None) -> str:
 
 
 _ENDINGS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz"}
-_READERS: dict[str, Callable[..., Queries]] = {"letor": read_letor}
-_WRITERS: dict[str, Callable[..., None]] = {}
+_READERS: dict[str, Callable[..., Queries]] = {
+    "letor": read_letor,
+    "csv": tables.read_csv,
+    "parquet": tables.read_parquet,
+    "npz": read_npz,
+}
+_WRITERS: dict[str, Callable[..., None]] = {
+    "letor": write_letor,
+    "csv": tables.write_csv,
+    "parquet": tables.write_parquet,
+    "npz": write_npz,
+}
