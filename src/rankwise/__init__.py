@@ -88,6 +88,7 @@ _PUBLIC = {
     "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
     "prepare": ["QueryKFold", "QueryScaler"],
     "saving": ["load", "save"],
+    "plots": ["DepthCurve", "depth_curve", "plot_depth", "plot_differences", "plot_means"],
     "stats": [
         "benjamini_hochberg",
         "bootstrap_interval",

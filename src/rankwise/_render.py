@@ -328,7 +328,7 @@ class _Stack:
 def _stacks(c: Comparison, layout: str) -> tuple[_Stack, list[_Stack]]:
     if layout == "long":
         return _long_stacks(c)
-    names = _Stack([""], [_wrap(s, NAME_WIDTH) for s in c.systems], [False] * len(c.systems))
+    names = _Stack([""], [wrap(s, NAME_WIDTH) for s in c.systems], [False] * len(c.systems))
     stacks = []
     for m in c.metrics:
         blocks = [_block(c, m, s, TEXT) for s in c.systems]
@@ -336,7 +336,7 @@ def _stacks(c: Comparison, layout: str) -> tuple[_Stack, list[_Stack]]:
         cells = [[f"{a:<{wide}} {b}".rstrip() for a, b in block] for block in blocks]
         body = max(len(line) for lines in cells for line in lines)
         strong = [s == _top(c, m) for s in c.systems]
-        stacks.append(_Stack(_wrap(m, max(body, 12)), cells, strong))
+        stacks.append(_Stack(wrap(m, max(body, 12)), cells, strong))
     titles = _facts(c)[0]
     for pair in (titles[i : i + 2] for i in range(0, len(titles), 2)):
         cells = [[_fact(c.columns[title].get(s)) for title in pair] for s in c.systems]
@@ -349,7 +349,7 @@ def _long_stacks(c: Comparison) -> tuple[_Stack, list[_Stack]]:
     names: list[list[str]] = []
     strong: list[bool] = []
     for m in c.metrics:
-        names += [[m], *([f"  {line}" for line in _wrap(s, NAME_WIDTH)] for s in c.systems)]
+        names += [[m], *([f"  {line}" for line in wrap(s, NAME_WIDTH)] for s in c.systems)]
         strong += [False, *(s == _top(c, m) for s in c.systems)]
     stacks = []
     for name in _long_columns(c):
@@ -420,7 +420,7 @@ def _join(cells: list[list[str]], columns: list[_Stack]) -> list[str]:
     return lines
 
 
-def _wrap(name: str, width: int) -> list[str]:
+def wrap(name: str, width: int) -> list[str]:
     """A name in lines of at most ``width``, broken after a comma, bracket or sign if possible."""
     lines = []
     while len(name) > width:
