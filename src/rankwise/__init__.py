@@ -51,6 +51,11 @@ if TYPE_CHECKING:
     from rankwise.metrics import evaluate as evaluate
     from rankwise.metrics import parse_metric as parse_metric
     from rankwise.metrics import parse_metrics as parse_metrics
+    from rankwise.plots import DepthCurve as DepthCurve
+    from rankwise.plots import depth_curve as depth_curve
+    from rankwise.plots import plot_depth as plot_depth
+    from rankwise.plots import plot_differences as plot_differences
+    from rankwise.plots import plot_means as plot_means
     from rankwise.prepare import QueryKFold as QueryKFold
     from rankwise.prepare import QueryScaler as QueryScaler
     from rankwise.saving import load as load
@@ -86,7 +91,6 @@ _PUBLIC = {
     "linear": ["LinearRanker", "RankSVM"],
     "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],
     "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
-    "prepare": ["QueryKFold", "QueryScaler"],
     "saving": ["load", "save"],
     "plots": ["DepthCurve", "depth_curve", "plot_depth", "plot_differences", "plot_means"],
     "stats": [
