@@ -1,0 +1,237 @@
+"""The literature's rankers by name.
+
+Each entry says what the published system is in this library's terms: a scoring function, a loss,
+their parameters, and the grid its hyperparameters are chosen from on validation queries.
+
+>>> import rankwise as rw
+>>> rw.make_ranker("ranksvm(C=0.1)")
+RankSVM(C=0.1)
+>>> sorted(rw.RECIPES)
+['lambdamart', 'linear', 'listnet', 'mart', 'random', 'ranknet', 'ranksvm']
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rankwise import _validate
+
+if TYPE_CHECKING:
+    from rankwise._estimator import Ranker
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A published ranker: how to make it and what to choose on validation queries.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the literature, lower case.
+    summary, reference : str
+        One line each.
+    make : callable
+        Keyword parameters to an unfitted ranker.
+    grid : mapping of str to tuple
+        Values tried for each hyperparameter; the first combination that is best on the
+        validation queries is kept.
+    missing : bool
+        Whether it takes missing values (NaN).
+    """
+
+    name: str
+    summary: str
+    reference: str
+    make: Callable[..., Ranker]
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    missing: bool = False
+
+    def combinations(self, fixed: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Every combination of the grid, without the parameters that the user fixed."""
+        free = {k: v for k, v in self.grid.items() if k not in fixed}
+        for values in itertools.product(*free.values()):
+            yield dict(zip(free, values, strict=True))
+
+
+def _random(**params: Any) -> Ranker:
+    from rankwise.baselines import RandomRanker
+
+    return RandomRanker(**params)
+
+
+def _linear(loss: str) -> Callable[..., Ranker]:
+    def make(**params: Any) -> Ranker:
+        from rankwise.linear import LinearRanker
+
+        return LinearRanker(loss=loss, **params)
+
+    return make
+
+
+def _ranksvm(**params: Any) -> Ranker:
+    from rankwise.linear import RankSVM
+
+    return RankSVM(**params)
+
+
+def _trees(loss: str) -> Callable[..., Ranker]:
+    def make(**params: Any) -> Ranker:
+        from rankwise.trees import TreeRanker
+
+        return TreeRanker(loss=loss, **params)
+
+    return make
+
+
+# C and alpha run over factors of ten: the loss is a sum over pairs, so the useful range moves with
+# the size of the data.
+_C = tuple(10.0**e for e in range(-6, 2))
+
+RECIPES: dict[str, Recipe] = {
+    r.name: r
+    for r in (
+        Recipe(
+            "random",
+            "scores at random, the floor of every comparison",
+            "none",
+            _random,
+            missing=True,
+        ),
+        Recipe(
+            "linear",
+            "pointwise: linear least squares on the labels",
+            "Fuhr 1989, ACM TOIS 7(3)",
+            _linear("squared"),
+            {"alpha": (0.01, 1.0, 100.0)},
+        ),
+        Recipe(
+            "ranknet",
+            "pairwise: linear scores, logistic loss on score differences",
+            "Burges et al. 2005, ICML",
+            _linear("ranknet"),
+            {"C": _C},
+        ),
+        Recipe(
+            "listnet",
+            "listwise: linear scores, cross entropy of top-one probabilities",
+            "Cao et al. 2007, ICML",
+            _linear("listnet"),
+            {"C": _C},
+        ),
+        Recipe(
+            "ranksvm",
+            "pairwise: linear scores, squared hinge loss on score differences",
+            "Joachims 2002, KDD; Chapelle & Keerthi 2010, Information Retrieval 13(3)",
+            _ranksvm,
+            {"C": _C},
+        ),
+        Recipe(
+            "mart",
+            "pointwise: boosted regression trees on the labels",
+            "Friedman 2001, Annals of Statistics 29(5)",
+            _trees("squared"),
+            {"num_leaves": (7, 15, 31), "learning_rate": (0.05, 0.1)},
+            missing=True,
+        ),
+        Recipe(
+            "lambdamart",
+            "listwise: boosted trees on the lambda gradients of a metric",
+            "Burges 2010, MSR-TR-2010-82",
+            _trees("lambdarank"),
+            {"num_leaves": (7, 15, 31), "learning_rate": (0.05, 0.1)},
+            missing=True,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A recipe with the parameters a user fixed, as written: ``lambdamart(num_leaves=31)``."""
+
+    recipe: Recipe
+    fixed: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        inner = ", ".join(f"{k}={v!r}" for k, v in self.fixed.items())
+        return f"{self.recipe.name}({inner})" if inner else self.recipe.name
+
+    def combinations(self) -> Iterator[dict[str, Any]]:
+        """The part of the recipe's grid that is left to choose."""
+        return self.recipe.combinations(self.fixed)
+
+    def make(self, params: Mapping[str, Any] | None = None, **defaults: Any) -> Ranker:
+        """An unfitted ranker; ``defaults`` apply where the ranker takes them and nothing else is said."""
+        ranker = self.recipe.make(**self.fixed, **(params or {}))
+        known = ranker.get_params(deep=False)
+        rest = {k: v for k, v in defaults.items() if k in known and k not in self.fixed}
+        return ranker.set_params(**rest) if rest else ranker
+
+
+def parse_ranker(text: str) -> Request:
+    """Read ``name`` or ``name(parameter=value, ...)``.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name or parameter, with the known ones and the closest.
+    """
+    name, _, inner = text.strip().partition("(")
+    name = name.strip().lower()
+    if name not in RECIPES:
+        raise _validate.unknown("ranker", name, RECIPES)
+    recipe = RECIPES[name]
+    try:
+        call = ast.parse(f"f({inner}" if inner else "f()", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
+            raise ValueError("not keyword=value")
+        fixed = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError):
+        raise ValueError(
+            f"ranker {text!r}: must be a name or name(parameter=value, ...) with plain values, "
+            f"such as {name}({_example(recipe)})"
+        ) from None
+    if fixed:
+        known = recipe.make().get_params(deep=False)
+        for key in fixed:
+            if key not in known:
+                raise _validate.unknown(f"parameter of {name}", key, known)
+    return Request(recipe, fixed)
+
+
+def split_names(text: str) -> list[str]:
+    """Cut a comma-separated list at the commas outside brackets.
+
+    >>> split_names("ndcg(gain='identity', k=5), ap")
+    ["ndcg(gain='identity', k=5)", 'ap']
+    """
+    parts, level, start = [], 0, 0
+    for i, c in enumerate(text):
+        level += (c in "([{") - (c in ")]}")
+        if c == "," and level == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [p.strip() for p in parts if p.strip()]
+
+
+def make_ranker(text: str) -> Ranker:
+    """An unfitted ranker by its published name, with parameters in brackets.
+
+    Parameters
+    ----------
+    text : str
+        ``"lambdamart"``, ``"ranksvm(C=0.01)"``, ...; :data:`RECIPES` lists the names.
+    """
+    return parse_ranker(text).make()
+
+
+def _example(recipe: Recipe) -> str:
+    for name, values in recipe.grid.items():
+        return f"{name}={values[0]!r}"
+    return "random_state=1"
