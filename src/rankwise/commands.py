@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankwise.compare import Comparison
+    from rankwise.comparison import Comparison
     from rankwise.data import Queries
     from rankwise.experiment import Experiment, Fold
     from rankwise.metrics import Metric
@@ -49,10 +49,9 @@ def _note(text: str) -> None:
 
 
 def _metrics_of(args: argparse.Namespace) -> list[Metric]:
-    from rankwise.metrics import parse_metric
-    from rankwise.recipes import split_names
+    from rankwise.metrics import parse_metrics
 
-    return [parse_metric(m, preset=args.preset) for m in split_names(args.metrics)]
+    return parse_metrics(args.metrics, preset=args.preset)
 
 
 def _read(args: argparse.Namespace, path: str, n_features: int | None = None) -> Queries:
@@ -116,7 +115,7 @@ def demo(args: argparse.Namespace) -> None:
                 {
                     "train_queries": train.n_queries,
                     "test_queries": test.n_queries,
-                    **comparison.to_dict(),
+                    **json.loads(comparison.to_json()),
                     "split_gain": {name: list(g) for name, g in gains.items()},
                     "picture": args.picture,
                 }
@@ -128,7 +127,7 @@ def demo(args: argparse.Namespace) -> None:
         f"{train.n_queries} train, {test.n_queries:,} test.\n"
         "Nothing is tuned: trees have depth 3, 8 leaves and 100 rounds at learning rate .1; linear rankers C = 1.\n"
     )
-    print(comparison.to_text())
+    comparison.show()
     print("\nShare of the split gain that each tree ranker takes from each feature (x5 is the same for")
     print("all documents of a query, so it cannot change an order):")
     for name, gain in gains.items():
@@ -172,7 +171,7 @@ def compare(args: argparse.Namespace) -> None:
     if args.json:
         _print_json(_finite(_experiment_dict(experiment, comparison, folds)))
         return
-    print(_render(comparison, args.output_format))
+    _print_comparison(comparison, args.output_format)
     if args.output_format == "table":
         print()
         print("\n".join(_selection_lines(experiment, folds)))
@@ -187,14 +186,16 @@ def _statistics_of(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _render(comparison: Comparison, form: str) -> str:
+def _print_comparison(comparison: Comparison, form: str) -> None:
+    if form == "table":
+        comparison.show()
+        return
     forms: dict[str, Callable[[], str]] = {
-        "table": comparison.to_text,
         "markdown": comparison.to_markdown,
         "latex": comparison.to_latex,
         "csv": comparison.to_csv,
     }
-    return forms[form]()
+    print(forms[form]().rstrip("\n"))
 
 
 def _scaled(fold: Fold, method: str) -> Fold:
@@ -287,7 +288,7 @@ def _experiment_dict(
     experiment: Experiment, comparison: Comparison, folds: list[Fold]
 ) -> dict[str, Any]:
     return {
-        **comparison.to_dict(),
+        **json.loads(comparison.to_json()),
         "select": None if experiment.select is None else str(experiment.select),
         "folds": [
             {
@@ -438,10 +439,123 @@ def metrics(args: argparse.Namespace) -> None:
         print(f"{'':<18} {m.reference}")
 
 
-def evaluate(args: argparse.Namespace) -> None:
-    from rankwise._evaluate import run
+# --- eval ---------------------------------------------------------------------------------------
 
-    run(args)
+
+def evaluate(args: argparse.Namespace) -> None:
+    kind = args.kind or _kind_of(args.truth)
+    values, ids, notes = (_eval_runs if kind == "trec" else _eval_scores)(args)
+    if len(next(iter(values.values()))) > 1 and not args.per_query:
+        from rankwise.comparison import compare as compare_systems
+
+        comparison = compare_systems(values, ids=ids, notes=notes, **_statistics_of(args))
+        if args.picture:
+            _save_picture(comparison, args.picture)
+        if args.json:
+            print(comparison.to_json())
+        else:
+            _print_comparison(comparison, args.output_format)
+        return
+    if args.picture:
+        raise ValueError("--picture compares systems; give at least two, without --per-query")
+    _print_values(args, values, ids, notes)
+
+
+Values = dict[str, dict[str, Any]]  # metric -> system -> value of each query
+
+
+def _kind_of(path: str) -> str:
+    """Judgements hold four columns; a row of a feature file names its query with ``qid:``."""
+    if path == "-":
+        return "trec"
+    from rankwise._files import first_line
+
+    line = first_line(path)
+    if "qid:" in line or Path(path).suffix in (".csv", ".parquet", ".npz"):
+        return "features"
+    return "trec"
+
+
+def _eval_runs(args: argparse.Namespace) -> tuple[Values, Any, list[str]]:
+    from rankwise.evaluation import evaluate_files
+
+    result = evaluate_files(args.truth, args.runs, _metrics_of(args))
+    values = {
+        text: dict(zip(result.runs, rows, strict=True)) for text, rows in result.values.items()
+    }
+    notes = []
+    for i, run in enumerate(result.runs):
+        if result.n_missing[i]:
+            notes.append(f"{run}: {result.n_missing[i]} judged topics without documents count as 0.")
+        if result.n_unjudged[i]:
+            notes.append(f"{run}: {result.n_unjudged[i]} topics without judgements are left out.")
+        if result.rank_conflicts[i]:
+            notes.append(
+                f"{run}: {result.rank_conflicts[i]} lines whose rank contradicts the score; "
+                "scores decide."
+            )
+    return values, result.ids, notes
+
+
+def _eval_scores(args: argparse.Namespace) -> tuple[Values, Any, list[str]]:
+    from rankwise.formats import read_scores
+    from rankwise.metrics import evaluate as evaluate_scores
+
+    queries = _read(args, args.truth)
+    metrics = _metrics_of(args)
+    values: Values = {str(m): {} for m in metrics}
+    names = [Path(p).stem for p in args.runs]
+    if len(set(names)) < len(names):
+        names = list(args.runs)
+    for path, name in zip(args.runs, names, strict=True):
+        y_score = read_scores(path, n_docs=queries.n_docs)
+        y_score = y_score if queries.order is None else y_score[queries.order]
+        for text, v in evaluate_scores(metrics, queries.y, y_score, qid=queries.groups).items():
+            values[text][name] = v
+    return values, queries.ids, []
+
+
+def _print_values(args: argparse.Namespace, values: Values, ids: Any, notes: list[str]) -> None:
+    """Means of one system, or with ``--per-query`` the values of every query as well."""
+    from rankwise.metrics import parse_metric
+
+    systems = list(next(iter(values.values())))
+    means = {
+        text: {s: parse_metric(text).average(v) for s, v in row.items()}
+        for text, row in values.items()
+    }
+    if args.json:
+        out: dict[str, Any] = {
+            "metrics": {
+                text: {
+                    s: {"mean": m.value, "queries": m.n_queries, "skipped": m.n_skipped}
+                    for s, m in row.items()
+                }
+                for text, row in means.items()
+            },
+            "notes": notes,
+        }
+        if args.per_query:
+            out["per_query"] = {
+                text: {s: dict(zip(ids.tolist(), v.tolist(), strict=True)) for s, v in row.items()}
+                for text, row in values.items()
+            }
+        _print_json(_finite(out))
+        return
+    for s in systems:
+        prefix = f"{s}\t" if len(systems) > 1 else ""
+        if args.per_query:
+            for i, qid in enumerate(ids.tolist()):
+                for text, row in values.items():
+                    v = row[s][i]
+                    print(f"{prefix}{text}\t{qid}\t{'skipped' if v != v else f'{v:.4f}'}")
+        for text, row in means.items():
+            m = row[s]
+            skipped = f", {m.n_skipped} skipped" if m.n_skipped else ""
+            value = f"{m.value:.4f}" if m.n_queries else "undefined"
+            print(f"{prefix}{text}\tall\t{value}\t({m.n_queries} queries{skipped})")
+    for note in notes:
+        _note(note)
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {

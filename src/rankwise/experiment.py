@@ -31,7 +31,7 @@ from rankwise.recipes import Request, parse_ranker
 
 if TYPE_CHECKING:
     from rankwise._estimator import Ranker
-    from rankwise.compare import Comparison
+    from rankwise.comparison import Comparison
 
 Progress = Callable[[int, int, str], None]
 
@@ -186,12 +186,15 @@ class Experiment:
         What hyperparameters were chosen by; None if nothing was chosen.
     fold_sizes : list of int
         Test queries of each fold.
+    ids : array of shape (n_test_queries,)
+        Ids of the test queries of all folds, in order.
     """
 
     outcomes: list[Outcome]
     metrics: list[Metric]
     select: Metric | None
     fold_sizes: list[int]
+    ids: NDArray[Any]
 
     def renamed(self, names: Mapping[str, str]) -> Experiment:
         """The same outcomes under other names."""
@@ -209,14 +212,15 @@ class Experiment:
 
     def compare(self, **options: Any) -> Comparison:
         """The comparison of all rankers; options as in :func:`rankwise.compare`."""
-        from rankwise.compare import compare
+        from rankwise.comparison import compare
 
         return compare(
             {str(m): {o.name: o.per_query[str(m)] for o in self.outcomes} for m in self.metrics},
-            extra={
-                "train s": {o.name: o.fit_seconds for o in self.outcomes},
-                "score s": {o.name: o.score_seconds for o in self.outcomes},
+            columns={
+                "train [s]": {o.name: o.fit_seconds for o in self.outcomes},
+                "score [s]": {o.name: o.score_seconds for o in self.outcomes},
             },
+            ids=self.ids,
             **options,
         )
 
@@ -263,6 +267,11 @@ def run_experiment(
             f"got {', '.join(names) or 'none'}"
         )
     measured = [parse_metric(m) for m in metrics]
+    ids = np.concatenate([f.test.ids for f in folds])
+    if len(np.unique(ids)) < len(ids):
+        raise ValueError(
+            "run_experiment: each query must be in the test part of one fold only, got repeated ids"
+        )
     if not measured:
         raise ValueError("run_experiment: at least one metric is needed, got none")
     by = parse_metric(select) if select is not None else measured[0]
@@ -300,7 +309,13 @@ def run_experiment(
     if progress is not None:
         progress(total, total, "done")
     chosen = any(c.tried > 1 for o in outcomes for c in o.choices)
-    return Experiment(outcomes, measured, by if chosen else None, [f.test.n_queries for f in folds])
+    return Experiment(
+        outcomes,
+        measured,
+        by if chosen else None,
+        [f.test.n_queries for f in folds],
+        ids,
+    )
 
 
 def _mean(values: NDArray[np.float64]) -> float:
