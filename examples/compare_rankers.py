@@ -3,7 +3,11 @@
 import rankwise as rw
 
 queries = rw.make_queries()
-train, valid, test = queries.take(range(200)), queries.take(range(200, 300)), queries.take(range(300, 800))
+train, valid, test = (
+    queries.take(range(200)),
+    queries.take(range(200, 300)),
+    queries.take(range(300, 800)),
+)
 
 experiment = rw.run_experiment(
     ["linear", "ranksvm(C=0.01)", "lambdamart(num_leaves=8, n_estimators=100)"],

@@ -23,7 +23,9 @@ def blocks(page: Path, language: str) -> list[str]:
 def test_python_of_the_page_runs(page, tmp_path, monkeypatch):
     source = "\n".join(blocks(page, "python"))
     if ">>>" not in source:
-        assert not source, f"{page.name}: Python blocks must be sessions with >>> so that they are checked"
+        assert not source, (
+            f"{page.name}: Python blocks must be sessions with >>> so that they are checked"
+        )
         return
     monkeypatch.chdir(tmp_path)
     test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
@@ -43,7 +45,9 @@ def test_commands_of_the_page_parse(page):
 
 
 def test_readme_has_its_two_commands():
-    commands = re.findall(r"^    (python3 -m venv .*)$", (ROOT / "README.md").read_text(), flags=re.M)
+    commands = re.findall(
+        r"^    (python3 -m venv .*)$", (ROOT / "README.md").read_text(), flags=re.M
+    )
     assert len(commands) == 2
     assert commands[0].endswith("rankwise demo")
     assert "pytest" in commands[1]

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from rankwise.data import concatenate as concatenate
     from rankwise.data import group_rows as group_rows
     from rankwise.data import qid_from_sizes as qid_from_sizes
+    from rankwise.evaluation import Evaluation as Evaluation
+    from rankwise.evaluation import evaluate_files as evaluate_files
+    from rankwise.evaluation import evaluate_run as evaluate_run
+    from rankwise.experiment import Fold as Fold
+    from rankwise.experiment import choose as choose
+    from rankwise.experiment import run_experiment as run_experiment
     from rankwise.folds import FoldPaths as FoldPaths
     from rankwise.folds import fold_paths as fold_paths
     from rankwise.folds import read_folds as read_folds
@@ -28,17 +34,6 @@ if TYPE_CHECKING:
     from rankwise.formats import write as write
     from rankwise.formats import write_letor as write_letor
     from rankwise.formats import write_npz as write_npz
-    from rankwise.summary import Description as Description
-    from rankwise.summary import describe as describe
-    from rankwise.tables import from_frame as from_frame
-    from rankwise.tables import read_csv as read_csv
-    from rankwise.tables import read_parquet as read_parquet
-    from rankwise.tables import to_frame as to_frame
-    from rankwise.tables import write_csv as write_csv
-    from rankwise.tables import write_parquet as write_parquet
-    from rankwise.evaluation import Evaluation as Evaluation
-    from rankwise.evaluation import evaluate_files as evaluate_files
-    from rankwise.evaluation import evaluate_run as evaluate_run
     from rankwise.lambdas import LambdaRank as LambdaRank
     from rankwise.linear import LinearRanker as LinearRanker
     from rankwise.linear import RankSVM as RankSVM
@@ -58,6 +53,8 @@ if TYPE_CHECKING:
     from rankwise.plots import plot_means as plot_means
     from rankwise.prepare import QueryKFold as QueryKFold
     from rankwise.prepare import QueryScaler as QueryScaler
+    from rankwise.recipes import RECIPES as RECIPES
+    from rankwise.recipes import make_ranker as make_ranker
     from rankwise.saving import load as load
     from rankwise.saving import save as save
     from rankwise.stats import benjamini_hochberg as benjamini_hochberg
@@ -70,7 +67,15 @@ if TYPE_CHECKING:
     from rankwise.stats import t_interval as t_interval
     from rankwise.stats import wilcoxon_test as wilcoxon_test
     from rankwise.stats import win_tie_loss as win_tie_loss
+    from rankwise.summary import Description as Description
+    from rankwise.summary import describe as describe
     from rankwise.synthetic import make_queries as make_queries
+    from rankwise.tables import from_frame as from_frame
+    from rankwise.tables import read_csv as read_csv
+    from rankwise.tables import read_parquet as read_parquet
+    from rankwise.tables import to_frame as to_frame
+    from rankwise.tables import write_csv as write_csv
+    from rankwise.tables import write_parquet as write_parquet
     from rankwise.trec import Judged as Judged
     from rankwise.trec import Qrels as Qrels
     from rankwise.trec import Run as Run
@@ -87,12 +92,17 @@ _PUBLIC = {
     "comparison": ["Comparison", "compare"],
     "data": ["Groups", "Queries", "concatenate", "group_rows", "qid_from_sizes"],
     "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],
+    "experiment": ["Fold", "choose", "run_experiment"],
+    "folds": ["FoldPaths", "fold_paths", "read_folds"],
+    "formats": ["read", "read_letor", "read_npz", "write", "write_letor", "write_npz"],
     "lambdas": ["LambdaRank"],
     "linear": ["LinearRanker", "RankSVM"],
     "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],
     "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
-    "saving": ["load", "save"],
     "plots": ["DepthCurve", "depth_curve", "plot_depth", "plot_differences", "plot_means"],
+    "prepare": ["QueryKFold", "QueryScaler"],
+    "recipes": ["RECIPES", "make_ranker"],
+    "saving": ["load", "save"],
     "stats": [
         "benjamini_hochberg",
         "bootstrap_interval",
@@ -105,19 +115,9 @@ _PUBLIC = {
         "wilcoxon_test",
         "win_tie_loss",
     ],
-    "prepare": ["QueryKFold", "QueryScaler"],
-    "folds": ["FoldPaths", "fold_paths", "read_folds"],
-    "formats": ["read", "read_letor", "read_npz", "write", "write_letor", "write_npz"],
     "summary": ["Description", "describe"],
-    "tables": [
-        "from_frame",
-        "read_csv",
-        "read_parquet",
-        "to_frame",
-        "write_csv",
-        "write_parquet",
-    ],
     "synthetic": ["make_queries"],
+    "tables": ["from_frame", "read_csv", "read_parquet", "to_frame", "write_csv", "write_parquet"],
     "trec": [
         "Judged",
         "Qrels",
@@ -132,11 +132,13 @@ _PUBLIC = {
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = sorted(_HOME)  # noqa: PLE0605
+__all__ = sorted(_HOME)
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return importlib.import_module(f"rankwise.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'rankwise' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"rankwise.{_HOME[name]}"), name)

@@ -21,7 +21,10 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, help: str, examples: str
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    help: str,
+    examples: str,
 ) -> argparse.ArgumentParser:
     lines = "\n".join(f"  {line}" for line in examples.strip().splitlines())
     parser = commands.add_parser(
@@ -86,7 +89,9 @@ def _statistics(parser: argparse.ArgumentParser) -> None:
         default="table",
         help="how the table is printed (default: table)",
     )
-    group.add_argument("--picture", metavar="FILE", help="save means with intervals (.png, .svg, .pdf)")
+    group.add_argument(
+        "--picture", metavar="FILE", help="save means with intervals (.png, .svg, .pdf)"
+    )
 
 
 def _seed(parser: argparse.ArgumentParser) -> None:
@@ -164,7 +169,10 @@ rankwise compare --fold a.txt,b.txt,c.txt --fold b.txt,c.txt,a.txt --rankers "ra
     p.add_argument("--valid", metavar="FILE", help="validation queries, to choose and to stop by")
     p.add_argument("--test", metavar="FILE", help="test queries")
     p.add_argument(
-        "--folds", type=int, metavar="N", help="split the file into N parts by query and rotate them"
+        "--folds",
+        type=int,
+        metavar="N",
+        help="split the file into N parts by query and rotate them",
     )
     p.add_argument(
         "--fold",
@@ -186,9 +194,7 @@ rankwise compare --fold a.txt,b.txt,c.txt --fold b.txt,c.txt,a.txt --rankers "ra
         help="what hyperparameters and early stopping go by on validation queries "
         "(default: the first of --metrics)",
     )
-    p.add_argument(
-        "--no-tune", action="store_true", help="fit each ranker once, with its defaults"
-    )
+    p.add_argument("--no-tune", action="store_true", help="fit each ranker once, with its defaults")
     p.add_argument(
         "--scale",
         choices=("none", "minmax", "zscore"),
@@ -236,8 +242,12 @@ rankwise predict model.rw test.txt --run --tag mine > mine.run
     )
     p.add_argument("model", help="file written by 'rankwise train' or Ranker.save")
     p.add_argument("data", help="documents to score, '-' for standard input")
-    p.add_argument("--output", "-o", metavar="FILE", help="where the scores go (default: standard output)")
-    p.add_argument("--run", action="store_true", help="write a TREC run instead of one score per line")
+    p.add_argument(
+        "--output", "-o", metavar="FILE", help="where the scores go (default: standard output)"
+    )
+    p.add_argument(
+        "--run", action="store_true", help="write a TREC run instead of one score per line"
+    )
     p.add_argument("--tag", default="rankwise", help="name of the run (default: rankwise)")
     _reading(p)
 

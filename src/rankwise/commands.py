@@ -57,7 +57,9 @@ def _metrics_of(args: argparse.Namespace) -> list[Metric]:
 def _read(args: argparse.Namespace, path: str, n_features: int | None = None) -> Queries:
     from rankwise.formats import read
 
-    return read(path, format=args.format, n_features=n_features or args.features, sparse=args.sparse)
+    return read(
+        path, format=args.format, n_features=n_features or args.features, sparse=args.sparse
+    )
 
 
 def _read_alike(args: argparse.Namespace, paths: list[str]) -> list[Queries]:
@@ -76,8 +78,8 @@ _TREES = "n_estimators=100, max_depth=3, num_leaves=8, learning_rate=0.1"
 _DEMO_RANKERS = (
     "random",
     "linear(alpha=1.0)",
-    "ranknet(C=1.0)",
-    "listnet(C=1.0)",
+    "ranknet(alpha=1.0)",
+    "listnet(alpha=1.0)",
     "ranksvm(C=1.0)",
     f"mart({_TREES})",
     f"lambdamart({_TREES})",
@@ -128,7 +130,9 @@ def demo(args: argparse.Namespace) -> None:
         "Nothing is tuned: trees have depth 3, 8 leaves and 100 rounds at learning rate .1; linear rankers C = 1.\n"
     )
     comparison.show()
-    print("\nShare of the split gain that each tree ranker takes from each feature (x5 is the same for")
+    print(
+        "\nShare of the split gain that each tree ranker takes from each feature (x5 is the same for"
+    )
     print("all documents of a query, so it cannot change an order):")
     for name, gain in gains.items():
         print(f"  {name:<11}" + "  ".join(f"x{j} {g:.2f}" for j, g in enumerate(gain)))
@@ -305,7 +309,9 @@ def _experiment_dict(
                 "fit_seconds": o.fit_seconds,
                 "tune_seconds": o.tune_seconds,
                 "score_seconds": o.score_seconds,
-                "fold_means": {str(m): experiment.fold_means(m)[o.name] for m in experiment.metrics},
+                "fold_means": {
+                    str(m): experiment.fold_means(m)[o.name] for m in experiment.metrics
+                },
             }
             for o in experiment.outcomes
         },
@@ -349,7 +355,9 @@ def train(args: argparse.Namespace) -> None:
             )
         )
         return
-    print(f"{request.text}: {data.n_queries} queries, {data.n_docs} documents, {choice.fit_seconds:.2f} s")
+    print(
+        f"{request.text}: {data.n_queries} queries, {data.n_docs} documents, {choice.fit_seconds:.2f} s"
+    )
     if choice.tried > 1:
         print(f"chosen from {choice.tried} combinations: {words(choice.params)}")
     if choice.value is not None:
@@ -369,7 +377,11 @@ def predict(args: argparse.Namespace) -> None:
 
         docs = queries.docs
         if docs is None or len(set(docs.tolist())) < len(docs):
-            docs = [f"{q}-{i}" for q, n in zip(queries.ids, queries.sizes, strict=True) for i in range(1, n + 1)]
+            docs = [
+                f"{q}-{i}"
+                for q, n in zip(queries.ids, queries.sizes, strict=True)
+                for i in range(1, n + 1)
+            ]
             _note("no document ids in the data; documents are named query-number")
         text = Run.from_arrays(queries.qid, docs, y_score, tag=args.tag).to_text()
     else:
@@ -432,7 +444,9 @@ def metrics(args: argparse.Namespace) -> None:
     from rankwise.metrics import METRICS
 
     if args.json:
-        _print_json({name: {"summary": m.summary, "reference": m.reference} for name, m in METRICS.items()})
+        _print_json(
+            {name: {"summary": m.summary, "reference": m.reference} for name, m in METRICS.items()}
+        )
         return
     for name, m in METRICS.items():
         print(f"{name:<18} {m.summary}")
@@ -486,7 +500,9 @@ def _eval_runs(args: argparse.Namespace) -> tuple[Values, Any, list[str]]:
     notes = []
     for i, run in enumerate(result.runs):
         if result.n_missing[i]:
-            notes.append(f"{run}: {result.n_missing[i]} judged topics without documents count as 0.")
+            notes.append(
+                f"{run}: {result.n_missing[i]} judged topics without documents count as 0."
+            )
         if result.n_unjudged[i]:
             notes.append(f"{run}: {result.n_unjudged[i]} topics without judgements are left out.")
         if result.rank_conflicts[i]:

@@ -87,9 +87,16 @@ def _trees(loss: str) -> Callable[..., Ranker]:
     return make
 
 
-# C and alpha run over factors of ten: the loss is a sum over pairs, so the useful range moves with
-# the size of the data.
+# Losses are sums over documents or pairs, so the useful strength of the penalty moves with the
+# size of the data: the grids step by factors of ten.
 _C = tuple(10.0**e for e in range(-6, 2))
+_ALPHA = tuple(10.0**e for e in range(-2, 5))
+_TREES = {
+    "num_leaves": (7, 15, 31),
+    "learning_rate": (0.05, 0.1),
+    "n_estimators": (500,),
+    "early_stopping_rounds": (50,),
+}
 
 RECIPES: dict[str, Recipe] = {
     r.name: r
@@ -106,35 +113,35 @@ RECIPES: dict[str, Recipe] = {
             "pointwise: linear least squares on the labels",
             "Fuhr 1989, ACM TOIS 7(3)",
             _linear("squared"),
-            {"alpha": (0.01, 1.0, 100.0)},
+            {"alpha": _ALPHA},
         ),
         Recipe(
             "ranknet",
             "pairwise: linear scores, logistic loss on score differences",
             "Burges et al. 2005, ICML",
             _linear("ranknet"),
-            {"C": _C},
+            {"alpha": _ALPHA},
         ),
         Recipe(
             "listnet",
             "listwise: linear scores, cross entropy of top-one probabilities",
             "Cao et al. 2007, ICML",
             _linear("listnet"),
-            {"C": _C},
+            {"alpha": _ALPHA},
         ),
         Recipe(
             "ranksvm",
             "pairwise: linear scores, squared hinge loss on score differences",
             "Joachims 2002, KDD; Chapelle & Keerthi 2010, Information Retrieval 13(3)",
             _ranksvm,
-            {"C": _C},
+            {"C": _C, "scale": (None, "std")},
         ),
         Recipe(
             "mart",
             "pointwise: boosted regression trees on the labels",
             "Friedman 2001, Annals of Statistics 29(5)",
             _trees("squared"),
-            {"num_leaves": (7, 15, 31), "learning_rate": (0.05, 0.1)},
+            _TREES,
             missing=True,
         ),
         Recipe(
@@ -142,7 +149,7 @@ RECIPES: dict[str, Recipe] = {
             "listwise: boosted trees on the lambda gradients of a metric",
             "Burges 2010, MSR-TR-2010-82",
             _trees("lambdarank"),
-            {"num_leaves": (7, 15, 31), "learning_rate": (0.05, 0.1)},
+            _TREES,
             missing=True,
         ),
     )
