@@ -42,6 +42,10 @@ COMPRESSED = {".gz": "gzip", ".xz": "xz", ".bz2": "bzip2", ".zst": "zstd"}
 # ---------------------------------------------------------------- reading
 
 
+class _Found(Exception):
+    """Ends the reading early."""
+
+
 class Input:
     """An opened source: its name for messages, its size where known, and its text in blocks."""
 
@@ -107,6 +111,21 @@ class Input:
                 f"{self.name}: the compressed data must be whole, got a truncated or damaged "
                 f"stream ({error})"
             ) from None
+
+    def first_line(self) -> str:
+        """The first line that is not blank, for telling what a file holds."""
+
+        def consume(text: NDArray[np.uint8], start: int, stop: int, last: bool) -> int:
+            for line in bytes(text[start:stop]).splitlines():
+                if line.strip():
+                    raise _Found(line.decode("utf-8", "replace"))
+            return stop - start
+
+        try:
+            self.feed(consume)
+        except _Found as found:
+            return str(found)
+        return ""
 
     def text(self) -> NDArray[np.uint8]:
         """All of the (uncompressed) bytes as an array; those of a mapped file are not copied."""

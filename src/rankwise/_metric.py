@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise import _core, _validate
+from rankwise._text import split_names
 from rankwise.data import Groups, group_rows
 
 Floats = NDArray[np.float64]
@@ -696,7 +697,7 @@ def parse_metrics(
     if isinstance(metrics, Metric):
         return [metrics]
     if isinstance(metrics, str):
-        metrics = re.split(r",(?![^(]*\))", metrics)
+        metrics = split_names(metrics)
     return [parse_metric(metric, preset=preset) for metric in metrics]
 
 

@@ -44,6 +44,22 @@ def parse_call(where: str, text: str) -> tuple[str, dict[str, Any]]:
     return tree.func.id, options
 
 
+def split_names(text: str) -> list[str]:
+    """Cuts a comma-separated list at the commas outside brackets.
+
+    >>> split_names("ndcg(gain=(0, 1, 3), ties='worst'), ap")
+    ["ndcg(gain=(0, 1, 3), ties='worst')", 'ap']
+    """
+    parts, level, start = [], 0, 0
+    for i, c in enumerate(text):
+        level += (c in "([{") - (c in ")]}")
+        if c == "," and level == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [p.strip() for p in parts if p.strip()]
+
+
 def _literal(value: Any) -> str:
     if isinstance(value, bool | int | str | type(None)):
         return repr(value)

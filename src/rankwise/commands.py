@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rankwise.data import Queries
     from rankwise.experiment import Experiment, Fold
     from rankwise.metrics import Metric
+    from rankwise.trec import Run
 
 
 def _print_json(value: Any) -> None:
@@ -54,22 +55,29 @@ def _metrics_of(args: argparse.Namespace) -> list[Metric]:
     return parse_metrics(args.metrics, preset=args.preset)
 
 
-def _read(args: argparse.Namespace, path: str, n_features: int | None = None) -> Queries:
+def _reading_options(args: argparse.Namespace) -> dict[str, Any]:
+    """What the user said of the data files, for the reader of their format."""
+    options: dict[str, Any] = {}
+    if args.format is not None:
+        options["format"] = args.format
+    if args.features is not None:
+        options["n_features"] = args.features
+    if args.sparse:
+        options["sparse"] = True
+    return options
+
+
+def _read(args: argparse.Namespace, path: str, **more: Any) -> Queries:
     from rankwise.formats import read
 
-    return read(
-        path, format=args.format, n_features=n_features or args.features, sparse=args.sparse
-    )
+    return read(path, **_reading_options(args), **more)
 
 
 def _read_alike(args: argparse.Namespace, paths: list[str]) -> list[Queries]:
     """Several files with one number of features: the widest file sets it."""
-    parts = [_read(args, p) for p in paths]
-    width = max(p.n_features for p in parts)
-    return [
-        q if q.n_features == width else _read(args, p, width)
-        for p, q in zip(paths, parts, strict=True)
-    ]
+    from rankwise.folds import same_width
+
+    return same_width([_read(args, p) for p in paths])
 
 
 # --- demo ---------------------------------------------------------------------------------------
@@ -153,7 +161,8 @@ def compare(args: argparse.Namespace) -> None:
     from rankwise._progress import Progress
     from rankwise.experiment import run_experiment
     from rankwise.metrics import parse_metric
-    from rankwise.recipes import parse_ranker, split_names
+    from rankwise._text import split_names
+    from rankwise.recipes import parse_ranker
 
     metrics = _metrics_of(args)
     requests = [parse_ranker(text) for text in split_names(args.rankers)]
@@ -216,11 +225,11 @@ def _scaled(fold: Fold, method: str) -> Fold:
 def _folds(args: argparse.Namespace) -> list[Fold]:
     """The folds that the arguments describe: explicit ones, a folder, one file, or three files."""
     from rankwise.experiment import Fold
-    from rankwise.formats import fold_paths
+    from rankwise.folds import read_folds
 
     if args.fold:
         _refuse(args, "--fold", ("data", "valid", "test", "folds"))
-        triples = [tuple(text.split(",")) for text in args.fold]
+        triples = [text.split(",") for text in args.fold]
         for text, triple in zip(args.fold, triples, strict=True):
             if len(triple) != 3:
                 raise ValueError(
@@ -231,7 +240,7 @@ def _folds(args: argparse.Namespace) -> list[Fold]:
         raise ValueError("name a training file, a LETOR folder, or folds with --fold; see --help")
     if Path(args.data).is_dir():
         _refuse(args, "a folder of folds", ("valid", "test", "folds"))
-        return _explicit_folds(args, [(p.train, p.valid, p.test) for p in fold_paths(args.data)])
+        return [Fold(*parts) for parts in read_folds(args.data, **_reading_options(args))]
     if args.folds is not None:
         _refuse(args, "--folds", ("valid", "test"))
         parts = _read(args, args.data).folds(args.folds, rng=args.seed)
@@ -252,17 +261,13 @@ def _refuse(args: argparse.Namespace, what: str, others: tuple[str, ...]) -> Non
             raise ValueError(f"{what} and {shown} must not be given together; leave one out")
 
 
-def _explicit_folds(args: argparse.Namespace, triples: list[tuple[Any, ...]]) -> list[Fold]:
-    """Folds from triples of files, or of lists of files to be joined; each file is read once."""
-    from rankwise.data import concatenate
+def _explicit_folds(args: argparse.Namespace, triples: list[list[str]]) -> list[Fold]:
+    """Folds from triples of files; a file in several folds is read once."""
     from rankwise.experiment import Fold
 
-    as_lists = [[[p] if isinstance(p, str | Path) else list(p) for p in t] for t in triples]
-    names = sorted({str(p) for triple in as_lists for part in triple for p in part})
+    names = sorted({path for triple in triples for path in triple})
     read = dict(zip(names, _read_alike(args, names), strict=True))
-    return [
-        Fold(*(concatenate([read[str(p)] for p in part]) for part in triple)) for triple in as_lists
-    ]
+    return [Fold(*(read[path] for path in triple)) for triple in triples]
 
 
 def _selection_lines(experiment: Experiment, folds: list[Fold]) -> list[str]:
@@ -366,32 +371,35 @@ def train(args: argparse.Namespace) -> None:
 
 
 def predict(args: argparse.Namespace) -> None:
-    from rankwise._files import atomic_write
+    from rankwise.formats import write_scores
     from rankwise.saving import load
+    from rankwise.trec import write_run
 
     ranker = load(args.model)
-    queries = _read(args, args.data, ranker.n_features_in_)
+    width = {} if args.features is not None else {"n_features": ranker.n_features_in_}
+    queries = _read(args, args.data, **width)
     y_score = ranker.predict(queries)
+    target = "-" if args.output is None else args.output
     if args.run:
-        from rankwise.trec import Run
-
-        docs = queries.docs
-        if docs is None or len(set(docs.tolist())) < len(docs):
-            docs = [
-                f"{q}-{i}"
-                for q, n in zip(queries.ids, queries.sizes, strict=True)
-                for i in range(1, n + 1)
-            ]
-            _note("no document ids in the data; documents are named query-number")
-        text = Run.from_arrays(queries.qid, docs, y_score, tag=args.tag).to_text()
+        write_run(_as_run(queries, y_score, args.tag), target)
     else:
-        text = "".join(f"{s!r}\n" for s in y_score.tolist())
-    if args.output is None:
-        sys.stdout.write(text)
-        return
-    with atomic_write(args.output, "w") as out:
-        out.write(text)
-    _note(f"{len(y_score)} scores: {args.output}")
+        write_scores(queries.in_input_order(y_score), target)
+    if args.output is not None:
+        _note(f"{len(y_score)} scores: {args.output}")
+
+
+def _as_run(queries: Queries, y_score: Any, tag: str) -> Run:
+    """Scores as a TREC run; documents without ids are named by their number in the query."""
+    import numpy as np
+
+    from rankwise.trec import Run
+
+    qid, docs = queries.qid, queries.docs
+    if docs is None:
+        _note("the data has no document ids; documents are named 1, 2, ... in each query")
+        first = queries.offsets[:-1].repeat(queries.sizes)
+        docs = (np.arange(queries.n_docs) - first + 1).astype(str)
+    return Run.from_arrays(qid, docs, y_score, tag=tag)
 
 
 # --- convert, describe, lists -------------------------------------------------------------------
@@ -413,7 +421,7 @@ def convert(args: argparse.Namespace) -> None:
 
 
 def describe(args: argparse.Namespace) -> None:
-    from rankwise.formats import describe as describe_queries
+    from rankwise.summary import describe as describe_queries
 
     description = describe_queries(_read(args, args.data))
     if args.json:
@@ -482,9 +490,10 @@ def _kind_of(path: str) -> str:
     """Judgements hold four columns; a row of a feature file names its query with ``qid:``."""
     if path == "-":
         return "trec"
-    from rankwise._files import first_line
+    from rankwise._files import opened
 
-    line = first_line(path)
+    with opened(path) as text:
+        line = text.first_line()
     if "qid:" in line or Path(path).suffix in (".csv", ".parquet", ".npz"):
         return "features"
     return "trec"
@@ -524,8 +533,7 @@ def _eval_scores(args: argparse.Namespace) -> tuple[Values, Any, list[str]]:
     if len(set(names)) < len(names):
         names = list(args.runs)
     for path, name in zip(args.runs, names, strict=True):
-        y_score = read_scores(path, n_docs=queries.n_docs)
-        y_score = y_score if queries.order is None else y_score[queries.order]
+        y_score = queries.from_input_order(read_scores(path, queries.n_docs))
         for text, v in evaluate_scores(metrics, queries.y, y_score, qid=queries.groups).items():
             values[text][name] = v
     return values, queries.ids, []

@@ -131,7 +131,9 @@ def read_folds(
         return queries
 
     for fold in folds:
-        parts = _same_width([part(p) for p in (*fold.train, fold.valid, fold.test)], options)
+        parts = same_width(
+            [part(p) for p in (*fold.train, fold.valid, fold.test)], options.get("absent", 0.0)
+        )
         train = parts[0] if len(fold.train) == 1 else concatenate(parts[:-2])
         yield train, parts[-2], parts[-1]
 
@@ -155,11 +157,11 @@ def _named(root: Path, *stems: str) -> Path:
     raise ValueError(f"fold_paths: expected {stems[0]}.txt in {root}, got no such file")
 
 
-def _same_width(parts: list[Queries], options: dict[str, Any]) -> list[Queries]:
-    """Features that a file never names are absent in all of its rows."""
+def same_width(parts: list[Queries], absent: float = 0.0) -> list[Queries]:
+    """The parts with as many features as the widest: what a file never names is absent in its rows."""
     width = max(p.n_features for p in parts)
     return [
-        p if p.n_features == width else _widened(p, width, options.get("absent", 0.0))
+        p if p.n_features == width else _widened(p, width, absent)
         for p in parts
     ]
 

@@ -408,6 +408,42 @@ _BLANKS = " \t\r\n\v\f"
 # ---------------------------------------------------------------- .npz
 
 
+def read_scores(source: Source, n_docs: int | None = None) -> NDArray[np.float64]:
+    """Scores from a text file with one number per line; blank lines are passed over.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file object
+    n_docs : int, optional
+        How many scores there must be.
+
+    Returns
+    -------
+    float64 array of shape (n_docs,), in the order of the file.
+    """
+    with opened(source) as text:
+        name, lines = text.name, text.read().split(b"\n")
+    scores = []
+    for number, line in enumerate(lines, 1):
+        if word := line.strip():
+            try:
+                scores.append(float(word))
+            except ValueError:
+                shown = word.decode("utf-8", "replace")
+                raise ValueError(f"{name}:{number}: expected one score, got {shown!r}") from None
+    if n_docs is not None and len(scores) != n_docs:
+        raise ValueError(
+            f"{name}: expected one score for each of the {n_docs} documents, got {len(scores)}"
+        )
+    return np.array(scores)
+
+
+def write_scores(y_score: NDArray[np.float64], path: str | os.PathLike[str]) -> None:
+    """Writes one score per line, with the digits that reading them back exactly takes."""
+    with atomic_write(path, "w") as out:
+        out.writelines(f"{score!r}\n" for score in y_score.tolist())
+
+
 def read_npz(source: Source) -> Queries:
     """Judged lists from NumPy's ``.npz``: as :func:`write` leaves them, or ``X``, ``y``, ``qid``.
 

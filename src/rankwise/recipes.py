@@ -12,13 +12,13 @@ RankSVM(C=0.1)
 
 from __future__ import annotations
 
-import ast
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rankwise import _validate
+from rankwise._text import parse_call
 
 if TYPE_CHECKING:
     from rankwise._estimator import Ranker
@@ -188,43 +188,17 @@ def parse_ranker(text: str) -> Request:
     ValueError
         For an unknown name or parameter, with the known ones and the closest.
     """
-    name, _, inner = text.strip().partition("(")
-    name = name.strip().lower()
+    name, fixed = parse_call("ranker", text)
+    name = name.lower()
     if name not in RECIPES:
         raise _validate.unknown("ranker", name, RECIPES)
     recipe = RECIPES[name]
-    try:
-        call = ast.parse(f"f({inner}" if inner else "f()", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
-            raise ValueError("not keyword=value")
-        fixed = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except (SyntaxError, ValueError):
-        raise ValueError(
-            f"ranker {text!r}: must be a name or name(parameter=value, ...) with plain values, "
-            f"such as {name}({_example(recipe)})"
-        ) from None
     if fixed:
         known = recipe.make().get_params(deep=False)
         for key in fixed:
             if key not in known:
                 raise _validate.unknown(f"parameter of {name}", key, known)
     return Request(recipe, fixed)
-
-
-def split_names(text: str) -> list[str]:
-    """Cut a comma-separated list at the commas outside brackets.
-
-    >>> split_names("ndcg(gain='identity', k=5), ap")
-    ["ndcg(gain='identity', k=5)", 'ap']
-    """
-    parts, level, start = [], 0, 0
-    for i, c in enumerate(text):
-        level += (c in "([{") - (c in ")]}")
-        if c == "," and level == 0:
-            parts.append(text[start:i])
-            start = i + 1
-    parts.append(text[start:])
-    return [p.strip() for p in parts if p.strip()]
 
 
 def make_ranker(text: str) -> Ranker:
@@ -236,9 +210,3 @@ def make_ranker(text: str) -> Ranker:
         ``"lambdamart"``, ``"ranksvm(C=0.01)"``, ...; :data:`RECIPES` lists the names.
     """
     return parse_ranker(text).make()
-
-
-def _example(recipe: Recipe) -> str:
-    for name, values in recipe.grid.items():
-        return f"{name}={values[0]!r}"
-    return "random_state=1"
