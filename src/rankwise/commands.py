@@ -425,7 +425,7 @@ def describe(args: argparse.Namespace) -> None:
 
     description = describe_queries(_read(args, args.data))
     if args.json:
-        _print_json(_finite(description.to_dict()))
+        _print_json(_finite(description.as_dict()))
     else:
         print(description)
 

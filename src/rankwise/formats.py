@@ -421,7 +421,7 @@ def read_scores(source: Source, n_docs: int | None = None) -> NDArray[np.float64
     -------
     float64 array of shape (n_docs,), in the order of the file.
     """
-    with opened(source) as text:
+    with _files.opened(source) as text:
         name, lines = text.name, text.read().split(b"\n")
     scores = []
     for number, line in enumerate(lines, 1):
@@ -440,7 +440,7 @@ def read_scores(source: Source, n_docs: int | None = None) -> NDArray[np.float64
 
 def write_scores(y_score: NDArray[np.float64], path: str | os.PathLike[str]) -> None:
     """Writes one score per line, with the digits that reading them back exactly takes."""
-    with atomic_write(path, "w") as out:
+    with _files.atomic_write(path, "w") as out:
         out.writelines(f"{score!r}\n" for score in y_score.tolist())
 
 
