@@ -254,7 +254,7 @@ def test_demo(capsys, tmp_path, monkeypatch):
         (["compare", "train.txt", "--test", "train.txt"], "train and test must hold different queries"),
         (["compare", "train.txt", "--test", "test.txt", "--rankers", "lambdamrt"], "did you mean 'lambdamart'?"),
         (["compare", "train.txt", "--test", "test.txt", "--rankers", "ranksvm(c=1)"], "unknown parameter of ranksvm 'c'"),
-        (["compare", "train.txt", "--test", "test.txt", "--rankers", "ranksvm(1)"], "name(parameter=value, ...)"),
+        (["compare", "train.txt", "--test", "test.txt", "--rankers", "ranksvm(1)"], "name(option=value, ...)"),
         (["compare", "train.txt", "--test", "test.txt", "--metrics", "ndgc@10"], "did you mean 'ndcg'?"),
         (["compare", "train.txt", "--test", "test.txt", "--metrics", "ndcg@0"], "positive integer"),
         (["compare", "train.txt", "--test", "test.txt", "--folds", "3"], "must not be given together"),

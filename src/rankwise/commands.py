@@ -445,7 +445,11 @@ def rankers(args: argparse.Namespace) -> None:
         print(f"{r.name:<11} {r.summary}")
         print(f"{'':<11} {r.reference}")
         for name, values in r.grid.items():
-            print(f"{'':<11} chosen from: {name} = {', '.join(f'{v:g}' for v in values)}")
+            print(f"{'':<11} chosen from: {name} = {', '.join(map(_short, values))}")
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else repr(value)
 
 
 def metrics(args: argparse.Namespace) -> None:

@@ -80,9 +80,16 @@ def write(
 
     Raises
     ------
+    ValueError
+        When the ending is that of no format and none is given.
     OSError
         When the path cannot be written.
     """
+    if format is None and str(path) != "-" and _ending(path) not in _ENDINGS:
+        raise ValueError(
+            f"{os.fspath(path)}: the format must be known by the ending, one of "
+            f"{', '.join(sorted(e for e in _ENDINGS if e))}; give format="
+        )
     _WRITERS[_format(path, format)](queries, path, **options)
 
 
@@ -544,13 +551,29 @@ def _format(source: Any, format: str | None) -> str:
         return format
     if not isinstance(source, str | os.PathLike):
         return "letor"
-    path = Path(source)
-    if path.suffix in _files.COMPRESSED:
-        path = path.with_suffix("")
-    return _ENDINGS.get(path.suffix.lower(), "letor")
+    return _ENDINGS.get(_ending(source), "letor")
 
 
-_ENDINGS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz"}
+def _ending(path: str | os.PathLike[str]) -> str:
+    name = Path(path)
+    if name.suffix in _files.COMPRESSED:
+        name = name.with_suffix("")
+    return name.suffix.lower()
+
+
+_ENDINGS = {
+    "": "letor",
+    ".txt": "letor",
+    ".letor": "letor",
+    ".dat": "letor",
+    ".svm": "letor",
+    ".libsvm": "letor",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".npz": "npz",
+}
 _READERS: dict[str, Callable[..., Queries]] = {
     "letor": read_letor,
     "csv": tables.read_csv,
