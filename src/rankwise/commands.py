@@ -469,8 +469,11 @@ def metrics(args: argparse.Namespace) -> None:
 
 
 def evaluate(args: argparse.Namespace) -> None:
+    from rankwise._conventions import conventions
+
     kind = args.kind or _kind_of(args.truth)
     values, ids, notes = (_eval_runs if kind == "trec" else _eval_scores)(args)
+    notes.insert(0, conventions(_metrics_of(args)))
     if len(next(iter(values.values()))) > 1 and not args.per_query:
         from rankwise.comparison import compare as compare_systems
 
@@ -483,7 +486,7 @@ def evaluate(args: argparse.Namespace) -> None:
             _print_comparison(comparison, args.output_format)
         return
     if args.picture:
-        raise ValueError("--picture compares systems; give at least two, without --per-query")
+        raise ValueError("--picture: compares systems; give at least two, without --per-query")
     _print_values(args, values, ids, notes)
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._conventions import conventions
 from rankwise.data import Queries
 from rankwise.metrics import Metric, evaluate, parse_metric
 from rankwise.recipes import Request, parse_ranker
@@ -210,7 +211,7 @@ class Experiment:
             for o in self.outcomes
         }
 
-    def compare(self, **options: Any) -> Comparison:
+    def compare(self, notes: Sequence[str] = (), **options: Any) -> Comparison:
         """The comparison of all rankers; options as in :func:`rankwise.compare`."""
         from rankwise.comparison import compare
 
@@ -221,6 +222,7 @@ class Experiment:
                 "score [s]": {o.name: o.score_seconds for o in self.outcomes},
             },
             ids=self.ids,
+            notes=[conventions(self.metrics), *notes],
             **options,
         )
 
