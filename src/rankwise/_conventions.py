@@ -42,4 +42,18 @@ def conventions(metrics: Sequence[Metric]) -> str:
             parts.append(next(iter(by_value)))
         else:
             parts += [f"{text} ({', '.join(dict.fromkeys(n))})" for text, n in by_value.items()]
-    return "Conventions: " + "; ".join(parts) + "."
+    for metric in metrics:
+        for option, value in metric.changed.items():
+            if option not in _WORDS:
+                parts.append(f"{metric.name}: {option}={value}")
+    return "Conventions: " + "; ".join(dict.fromkeys(parts)) + "."
+
+
+def short_names(metrics: Sequence[Metric]) -> dict[str, str]:
+    """The texts of metrics, shortened to ``name@k`` where that tells them apart.
+
+    For tables whose conventions are a preset that is named beside them.
+    """
+    short = [m.name if m.k is None else f"{m.name}@{m.k}" for m in metrics]
+    full = [str(m) for m in metrics]
+    return dict(zip(full, short if len(set(short)) == len(set(full)) else full, strict=True))

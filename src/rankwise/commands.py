@@ -178,16 +178,17 @@ def compare(args: argparse.Namespace) -> None:
             random_state=args.seed,
             progress=progress,
         )
-    comparison = experiment.compare(**_statistics_of(args))
+    names = _names(args, metrics)
+    comparison = experiment.compare(metric_names=names, **_statistics_of(args))
     if args.picture:
         _save_picture(comparison, args.picture)
     if args.json:
-        _print_json(_finite(_experiment_dict(experiment, comparison, folds)))
+        _print_json(_finite(_experiment_dict(experiment, comparison, folds, names)))
         return
     _print_comparison(comparison, args.output_format)
     if args.output_format == "table":
         print()
-        print("\n".join(_selection_lines(experiment, folds)))
+        print("\n".join(_selection_lines(experiment, folds, names)))
 
 
 def _statistics_of(args: argparse.Namespace) -> dict[str, Any]:
@@ -270,7 +271,14 @@ def _explicit_folds(args: argparse.Namespace, triples: list[list[str]]) -> list[
     return [Fold(*(read[path] for path in triple)) for triple in triples]
 
 
-def _selection_lines(experiment: Experiment, folds: list[Fold]) -> list[str]:
+def _names(args: argparse.Namespace, metrics: list[Metric]) -> dict[str, str]:
+    """Headings of metrics: short ones under a preset, which is named beside the table."""
+    from rankwise._conventions import short_names
+
+    return short_names(metrics) if args.preset else {str(m): str(m) for m in metrics}
+
+
+def _selection_lines(experiment: Experiment, folds: list[Fold], names: dict[str, str]) -> list[str]:
     from rankwise.experiment import words
 
     lines = []
@@ -278,8 +286,8 @@ def _selection_lines(experiment: Experiment, folds: list[Fold]) -> list[str]:
         lines.append("Nothing was chosen on validation queries: one fit per ranker and fold.")
     else:
         lines.append(
-            f"Hyperparameters chosen by {experiment.select} on the validation queries, from "
-            "(see 'rankwise rankers'):"
+            f"Hyperparameters chosen by {names.get(str(experiment.select), experiment.select)} on the "
+            "validation queries, from the grids that 'rankwise rankers' lists:"
         )
         for o in experiment.outcomes:
             if o.choices[0].tried > 1:
@@ -289,15 +297,18 @@ def _selection_lines(experiment: Experiment, folds: list[Fold]) -> list[str]:
         lines.append("Means over folds (as LETOR publishes them):")
         for m in experiment.metrics:
             means = experiment.fold_means(m)
-            lines.append(f"  {m}: " + "  ".join(f"{n} {v.mean():.4f}" for n, v in means.items()))
+            lines.append(
+                f"  {names[str(m)]}: " + "  ".join(f"{n} {v.mean():.4f}" for n, v in means.items())
+            )
     return lines
 
 
 def _experiment_dict(
-    experiment: Experiment, comparison: Comparison, folds: list[Fold]
+    experiment: Experiment, comparison: Comparison, folds: list[Fold], names: dict[str, str]
 ) -> dict[str, Any]:
     return {
         **json.loads(comparison.to_json()),
+        "metric_texts": {short: full for full, short in names.items()},
         "select": None if experiment.select is None else str(experiment.select),
         "folds": [
             {
@@ -315,7 +326,7 @@ def _experiment_dict(
                 "tune_seconds": o.tune_seconds,
                 "score_seconds": o.score_seconds,
                 "fold_means": {
-                    str(m): experiment.fold_means(m)[o.name] for m in experiment.metrics
+                    names[str(m)]: experiment.fold_means(m)[o.name] for m in experiment.metrics
                 },
             }
             for o in experiment.outcomes
@@ -474,10 +485,12 @@ def evaluate(args: argparse.Namespace) -> None:
     kind = args.kind or _kind_of(args.truth)
     values, ids, notes = (_eval_runs if kind == "trec" else _eval_scores)(args)
     notes.insert(0, conventions(_metrics_of(args)))
+    names = _names(args, _metrics_of(args))
     if len(next(iter(values.values()))) > 1 and not args.per_query:
         from rankwise.comparison import compare as compare_systems
 
-        comparison = compare_systems(values, ids=ids, notes=notes, **_statistics_of(args))
+        shown = {names[text]: row for text, row in values.items()}
+        comparison = compare_systems(shown, ids=ids, notes=notes, **_statistics_of(args))
         if args.picture:
             _save_picture(comparison, args.picture)
         if args.json:
@@ -487,7 +500,7 @@ def evaluate(args: argparse.Namespace) -> None:
         return
     if args.picture:
         raise ValueError("--picture: compares systems; give at least two, without --per-query")
-    _print_values(args, values, ids, notes)
+    _print_values(args, values, names, ids, notes)
 
 
 Values = dict[str, dict[str, Any]]  # metric -> system -> value of each query
@@ -546,15 +559,18 @@ def _eval_scores(args: argparse.Namespace) -> tuple[Values, Any, list[str]]:
     return values, queries.ids, []
 
 
-def _print_values(args: argparse.Namespace, values: Values, ids: Any, notes: list[str]) -> None:
+def _print_values(
+    args: argparse.Namespace, values: Values, names: dict[str, str], ids: Any, notes: list[str]
+) -> None:
     """Means of one system, or with ``--per-query`` the values of every query as well."""
     from rankwise.metrics import parse_metric
 
     systems = list(next(iter(values.values())))
     means = {
-        text: {s: parse_metric(text).average(v) for s, v in row.items()}
+        names[text]: {s: parse_metric(text).average(v) for s, v in row.items()}
         for text, row in values.items()
     }
+    values = {names[text]: row for text, row in values.items()}
     if args.json:
         out: dict[str, Any] = {
             "metrics": {

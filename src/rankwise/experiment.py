@@ -211,12 +211,33 @@ class Experiment:
             for o in self.outcomes
         }
 
-    def compare(self, notes: Sequence[str] = (), **options: Any) -> Comparison:
-        """The comparison of all rankers; options as in :func:`rankwise.compare`."""
+    def compare(
+        self,
+        *,
+        metric_names: Mapping[str, str] | None = None,
+        notes: Sequence[str] = (),
+        **options: Any,
+    ) -> Comparison:
+        """The comparison of all rankers.
+
+        Parameters
+        ----------
+        metric_names : mapping of str to str, optional
+            Headings for metrics, by their text.
+        notes : sequence of str
+            Lines under the table, after the conventions of the metrics.
+        **options
+            As in :func:`rankwise.compare`.
+        """
         from rankwise.comparison import compare
 
         return compare(
-            {str(m): {o.name: o.per_query[str(m)] for o in self.outcomes} for m in self.metrics},
+            {
+                (metric_names or {}).get(str(m), str(m)): {
+                    o.name: o.per_query[str(m)] for o in self.outcomes
+                }
+                for m in self.metrics
+            },
             columns={
                 "train [s]": {o.name: o.fit_seconds for o in self.outcomes},
                 "score [s]": {o.name: o.score_seconds for o in self.outcomes},
