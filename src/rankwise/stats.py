@@ -170,7 +170,7 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> PairedTest:
     -----
     Assumes a mean that is about normal, which 50 queries give for the usual metrics: on TREC
     score matrices its error rate is the nominal one and its power the best
-    [urbano2019statistical]_.
+    [urbano2019]_.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def randomization_test(
     is exact. Otherwise ``n_resamples`` patterns are drawn and
     :math:`p = (b + 1) / (n_{resamples} + 1)` with ``b`` patterns at least as extreme: the
     observed pattern is one of them, so p is never 0 and the test keeps its level
-    [phipson2010permutation]_.
+    [phipson2010]_.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def randomization_test(
 
     Notes
     -----
-    The recommended test for information retrieval [smucker2007comparison]_. The sums of eight
+    The recommended test for information retrieval [smucker2007]_. The sums of eight
     differences under all their 256 sign patterns are tabulated, so a random byte flips eight
     signs: O(n_queries * n_resamples / 8) time, O(n_resamples) memory.
 
@@ -276,7 +276,7 @@ def wilcoxon_test(a: ArrayLike, b: ArrayLike) -> PairedTest:
 
     Ties are dropped (``zero_method="wilcox"``). It judges ranks of differences, not their mean,
     and can reject where the mean difference is zero; the randomization test is the better
-    choice [smucker2007comparison]_.
+    choice [smucker2007]_.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ def effect_size(a: ArrayLike, b: ArrayLike) -> float:
     .. math:: d_z = \bar d / s_d, \qquad d_i = a_i - b_i
 
     It does not grow with the number of queries (t is :math:`d_z \sqrt n`). About 0.2 is called
-    small, 0.5 medium, 0.8 large [cohen1988statistical]_.
+    small, 0.5 medium, 0.8 large [cohen1988]_.
 
     Parameters
     ----------
@@ -441,7 +441,7 @@ def t_interval(values: ArrayLike, *, confidence: float = 0.95) -> Interval:
 def bootstrap_interval(
     values: ArrayLike, *, confidence: float = 0.95, n_resamples: int = 9_999, rng: Seed = 0
 ) -> Interval:
-    r"""Bootstrap interval of a mean, bias-corrected and accelerated (BCa) [efron1987better]_.
+    r"""Bootstrap interval of a mean, bias-corrected and accelerated (BCa) [efron1987]_.
 
     Queries are drawn with replacement ``n_resamples`` times; the interval runs between the
     quantiles :math:`\alpha(\pm z)` of the resampled means, with
@@ -588,7 +588,7 @@ def holm(p_values: ArrayLike) -> Floats:
     .. math:: \tilde p_{(i)} = \max_{j \le i} \min\bigl(1, (m - j + 1)\, p_{(j)}\bigr)
 
     for the m p-values in increasing order. Valid under any dependence, and never weaker than
-    Bonferroni's [holm1979simple]_.
+    Bonferroni's [holm1979]_.
 
     Parameters
     ----------
@@ -624,7 +624,7 @@ def benjamini_hochberg(p_values: ArrayLike) -> Floats:
 
     for the m p-values in increasing order. Weaker than :func:`holm`: among the claims made at
     .05, one in twenty may be false. Valid for independent and positively dependent tests
-    [benjamini1995controlling]_.
+    [benjamini1995]_.
 
     Parameters
     ----------
