@@ -19,7 +19,7 @@ def orders_of(scores):
 
 
 def swap_weights(gains, scores, discount, ideal, *, ties="average", truncation=None):
-    """Matrix of |g_i - g_j| |D(p_i) - D(p_j)| / ideal, the mean over the orders of tied documents."""
+    """Matrix of |g_i - g_j| |D(p_i) - D(p_j)| / ideal, the mean over the orders of ties."""
     orders = list(orders_of(scores))
     if ties == "stable":
         orders = [sorted(range(len(gains)), key=lambda i: (-scores[i], i))]
@@ -34,7 +34,7 @@ def swap_weights(gains, scores, discount, ideal, *, ties="average", truncation=N
 
 
 def lambda_loss(gains, scores, weights, *, sigma=1.0, documents=None):
-    """Loss, gradient and curvature of one query from all pairs (winner, loser) with fixed weights."""
+    """Loss, gradient and curvature of one query: all pairs (winner, loser), fixed weights."""
     wins = np.greater.outer(gains, gains)
     if documents is not None:
         weights = weights * documents[:, None]

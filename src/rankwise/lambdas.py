@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 Derivatives = Callable[[ArrayLike], tuple[Floats, Floats]]
 
 TIES = ("average", "stable")
+_NDCG = Metric("ndcg")
 NORMALIZE = ("none", "gap", "query", "both")
 
 
@@ -56,7 +57,8 @@ class LambdaRank:
     sigma : float
         Steepness of the pair loss, above 0.
     truncation : int, optional
-        Keep only pairs with at least one document in the first ``truncation`` places. None keeps all.
+        Keep only pairs with at least one document in the first ``truncation`` places; None keeps
+        all.
     ties : {"average", "stable"}
         ``"average"`` takes the expectation of the weight over all orders of documents with equal
         scores, so that the gradient does not depend on how rows are stored. ``"stable"`` takes
@@ -68,10 +70,11 @@ class LambdaRank:
 
     Notes
     -----
-    Under ``ties="average"`` the expectation has a closed form, as ``D`` never rises. For documents of two
-    tied blocks it is the difference of the blocks' mean discounts; inside one block it is the
-    mean of ``|D(p) - D(q)|`` over two different places of the block. When all scores are equal, as
-    in the first round of boosting, the gradient is that of RankNet weighted by the gain differences.
+    Under ``ties="average"`` the expectation has a closed form, as ``D`` never rises. For documents
+    of two tied blocks it is the difference of the blocks' mean discounts; inside one block it is
+    the mean of ``|D(p) - D(q)|`` over two different places of the block. When all scores are
+    equal, as in the first round of boosting, the gradient is that of RankNet weighted by the gain
+    differences.
 
     Time is quadratic in the length of a list (one division and some fifteen other operations per
     pair), or proportional to ``truncation`` times the length; memory is linear. A tied block
@@ -82,7 +85,7 @@ class LambdaRank:
     burges2010, wu2010, mcsherry2008
     """
 
-    metric: str | Metric = Metric("ndcg")
+    metric: str | Metric = _NDCG
     sigma: float = 1.0
     truncation: int | None = None
     ties: str = "average"

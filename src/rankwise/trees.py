@@ -16,6 +16,7 @@ gradients, the validation metric and the rules about row order are ours.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,10 +24,11 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from rankwise import _validate
+from rankwise import _core, _validate
 from rankwise._estimator import Ranker
-from rankwise.data import Queries, canonical
+from rankwise.data import Queries
 from rankwise.losses import parse_loss
 from rankwise.metrics import Metric, parse_metric
 
@@ -37,16 +39,16 @@ Derivatives = Callable[[Floats], tuple[Floats, Floats]]
 class TreeRanker(Ranker):
     """A sum of regression trees, boosted on the gradient of a ranking loss.
 
-    ``score(x) = start + learning_rate * (t_1(x) + t_2(x) + ...)``. Tree ``m`` splits on the gradient ``G``
-    and curvature ``H`` of the loss at the scores so far and gives each leaf the Newton step
-    ``-sum G / (sum H + reg_lambda)``.
+    ``score(x) = start + learning_rate * (t_1(x) + t_2(x) + ...)``. Tree ``m`` splits on the
+    gradient ``G`` and curvature ``H`` of the loss at the scores so far and gives each leaf the
+    Newton step ``-sum G / (sum H + reg_lambda)``.
 
     Parameters
     ----------
     loss : str, loss or callable
-        ``"lambdarank"`` (LambdaMART), ``"squared"``, any other name of :data:`rankwise.losses.LOSSES`, a
-        value such as ``LambdaRank(metric="ndcg@10")``, or a function ``(y, s, offsets, weight) ->
-        (gradient, curvature)`` on flat lists.
+        ``"lambdarank"`` (LambdaMART), ``"squared"``, any other name of
+        :data:`rankwise.losses.LOSSES`, a value such as ``LambdaRank(metric="ndcg@10")``, or a
+        function ``(y, s, offsets, weight) -> (gradient, curvature)`` on flat lists.
     n_estimators : int
         Rounds of boosting, one tree each.
     learning_rate : float
@@ -56,7 +58,8 @@ class TreeRanker(Ranker):
     max_depth : int, optional
         Largest depth of a tree; None is no limit but ``num_leaves``.
     min_child_samples : int
-        Fewest training documents in a leaf.
+        Fewest training documents in a leaf. LightGBM estimates their number from the leaf's
+        share of the curvature.
     min_child_weight : float
         Smallest sum of curvatures in a leaf.
     min_split_gain : float
@@ -66,7 +69,7 @@ class TreeRanker(Ranker):
     max_bin : int
         Bins per feature.
     subsample : float
-        Share of the queries drawn anew for each tree; whole queries are kept or left out.
+        Share of the queries drawn anew for each tree; the others have no say in it.
     colsample_bytree : float
         Share of the features drawn for each tree.
     early_stopping_rounds : int, optional
@@ -76,7 +79,7 @@ class TreeRanker(Ranker):
     random_state : int, RandomState or None
         Seed of ``subsample`` and ``colsample_bytree``; equal seeds give equal models.
     n_jobs : int, optional
-        Threads; None or -1 uses all. The model does not depend on it.
+        Threads; -1 uses all, None one per million feature values. The model does not depend on it.
 
     Attributes
     ----------
@@ -149,22 +152,25 @@ class TreeRanker(Ranker):
 
     def _fit(self, train: Queries, valid: Queries | None) -> None:
         where = f"{type(self).__name__}.fit"
-        params = self._engine_params(where)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        threads = _threads(self.n_jobs, train.n_docs * train.n_features)
+        params = self._engine_params(where, seed, threads)
         if self.early_stopping_rounds is not None and valid is None:
             raise ValueError(
                 f"{where}: early_stopping_rounds={self.early_stopping_rounds} needs validation "
                 "queries; pass eval_set=, or leave it None"
             )
-        derivatives = _prepare(where, self.loss, train)
+        metric = parse_metric(self.metric)
+        derivatives = _prepare(where, self.loss, train, threads)
         self.start_ = _start(derivatives(np.zeros(train.n_docs)))
+        if self.subsample < 1:
+            derivatives = _on_drawn_queries(derivatives, train, self.subsample, seed)
         data = _dataset(train, self.start_, params)
         booster = lgb.Booster(params, data)
         watched = None
         if valid is not None:
-            # The order of summation in the metric is the storage order of the queries.
-            valid = canonical(valid)
             booster.add_valid(_dataset(valid, self.start_, params, reference=data), "valid")
-            watched = _Watch(parse_metric(self.metric), valid)
+            watched = _Watch(metric, valid)
         self.n_estimators_, scores = self._boost(booster, derivatives, watched)
         self.validation_scores_ = None if watched is None else np.array(scores)
         gain = booster.feature_importance("gain", iteration=self.n_estimators_)
@@ -173,6 +179,15 @@ class TreeRanker(Ranker):
         # What follows are the settings of the run, among them the number of threads.
         self.model_text_ = text[: text.index("\nparameters:")] + "\n"
         self._booster = None
+        if not gain.any():
+            warnings.warn(
+                f"{where}: no split of the {train.n_docs} documents leaves "
+                f"min_child_samples={self.min_child_samples} of them and "
+                f"min_child_weight={self.min_child_weight:g} of curvature on both sides and lowers "
+                "the loss, so all scores are equal; lower the two, or check labels and features",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _boost(
         self, booster: lgb.Booster, derivatives: Derivatives, watched: _Watch | None
@@ -201,7 +216,8 @@ class TreeRanker(Ranker):
         return kept, history
 
     def _score(self, X: Any) -> Floats:
-        raw = self._engine().predict(X, num_threads=_threads(self.n_jobs), validate_features=False)
+        threads = _threads(self.n_jobs, X.shape[0] * self.n_estimators_)
+        raw = self._engine().predict(X, num_threads=threads, validate_features=False)
         return self.start_ + np.asarray(raw, dtype=np.float64)
 
     def staged_predict(self, X: Any) -> Iterator[Floats]:
@@ -215,25 +231,24 @@ class TreeRanker(Ranker):
         ------
         float64 array of shape (n_docs,)
         """
+        check_is_fitted(self, "model_text_")
         where = f"{type(self).__name__}.staged_predict"
-        engine = self._engine()
         features = self._checked(where, X)
+        engine = self._engine()
+        threads = _threads(self.n_jobs, features.shape[0])
         total = np.zeros(features.shape[0])
         for tree in range(self.n_estimators_):
             total = total + engine.predict(
                 features,
                 start_iteration=tree,
                 num_iteration=1,
-                num_threads=_threads(self.n_jobs),
+                num_threads=threads,
                 validate_features=False,
             )
             yield self.start_ + total
 
     def _engine(self) -> lgb.Booster:
         """LightGBM's model, read from its text when it is first needed."""
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self, "model_text_")
         if getattr(self, "_booster", None) is None:
             self._booster = lgb.Booster(model_str=self.model_text_)
         return self._booster
@@ -243,16 +258,17 @@ class TreeRanker(Ranker):
         state.pop("_booster", None)
         return state
 
-    def _engine_params(self, where: str) -> dict[str, Any]:
+    def _engine_params(self, where: str, seed: int, threads: int) -> dict[str, Any]:
         def number(name: str, **bounds: Any) -> Any:
             return _validate.number(where, name, getattr(self, name), **bounds)
 
         if self.early_stopping_rounds is not None:
             number("early_stopping_rounds", low=1, integer=True)
         number("n_estimators", low=1, integer=True)
-        share = number("subsample", low=0, high=1, open_low=True)
+        if self.n_jobs not in (None, -1):
+            number("n_jobs", low=1, integer=True)
+        number("subsample", low=0, high=1, open_low=True)
         depth = None if self.max_depth is None else number("max_depth", low=1, integer=True)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
         return {
             "objective": "none",
             "metric": "None",
@@ -266,11 +282,10 @@ class TreeRanker(Ranker):
             "lambda_l2": number("reg_lambda", low=0),
             "max_bin": number("max_bin", low=2, integer=True),
             "feature_fraction": number("colsample_bytree", low=0, high=1, open_low=True),
-            "bagging_fraction": share,
-            "bagging_freq": int(share < 1),
-            "bagging_by_query": share < 1,
-            "seed": seed,
-            "num_threads": _threads(self.n_jobs),
+            "feature_fraction_seed": seed,
+            # Bins come from a fixed draw of rows in canonical order.
+            "data_random_seed": 1,
+            "num_threads": threads,
             "deterministic": True,
             # One thread sums each histogram, in row order: sums do not depend on the threads.
             "force_col_wise": True,
@@ -297,32 +312,38 @@ class _Watch:
         return "metric", self.metric.mean(self.y, scores, qid=self.groups), True
 
 
-def _threads(n_jobs: int | None) -> int:
-    return 0 if n_jobs is None or n_jobs < 0 else n_jobs
+# Values of the features per thread when n_jobs is None: below, waking a thread costs more than it
+# brings, and much more on a machine that is busy with other work.
+_VALUES_PER_THREAD = 1_000_000
+
+
+def _threads(n_jobs: int | None, n_values: int) -> int:
+    """Number of threads; 0 is all that OpenMP offers."""
+    if n_jobs is None:
+        return max(1, min(_core.max_threads(), n_values // _VALUES_PER_THREAD))
+    return 0 if n_jobs == -1 else n_jobs
 
 
 def _dataset(
     queries: Queries, start: float, params: dict[str, Any], reference: lgb.Dataset | None = None
 ) -> lgb.Dataset:
-    sizes = queries.sizes
     return lgb.Dataset(
         queries.X,
         label=queries.y,
-        group=sizes[sizes > 0],
         init_score=np.full(queries.n_docs, start) if start else None,
         reference=reference,
         params=params,
     )
 
 
-def _prepare(where: str, loss: Any, train: Queries) -> Derivatives:
+def _prepare(where: str, loss: Any, train: Queries, threads: int) -> Derivatives:
     """Gradient and curvature on the training lists, as a function of the scores alone."""
     y, offsets, weight = train.y, train.offsets, train.weight
     function = loss if callable(loss) else None
     if function is None:
         value = parse_loss(loss)
         if hasattr(value, "prepare"):
-            prepared: Derivatives = value.prepare(y, offsets, weight)
+            prepared: Derivatives = value.prepare(y, offsets, weight, n_threads=threads)
             return prepared
         function = value.derivatives
 
@@ -337,6 +358,26 @@ def _prepare(where: str, loss: Any, train: Queries) -> Derivatives:
         return gradient, curvature
 
     return derivatives
+
+
+def _on_drawn_queries(
+    derivatives: Derivatives, train: Queries, share: float, seed: int
+) -> Derivatives:
+    """Derivatives that are 0 outside a share of the queries, drawn anew at every call.
+
+    LightGBM's own ``bagging_by_query`` has no effect on gradients that are given to it.
+    """
+    rng = np.random.default_rng(seed)
+    count = max(1, round(share * train.n_queries))
+
+    def masked(scores: Floats) -> tuple[Floats, Floats]:
+        drawn = np.zeros(train.n_queries)
+        drawn[rng.choice(train.n_queries, count, replace=False)] = 1
+        inside = np.repeat(drawn, train.sizes)
+        gradient, curvature = derivatives(scores)
+        return gradient * inside, curvature * inside
+
+    return masked
 
 
 def _start(at_zero: tuple[Floats, Floats]) -> float:
