@@ -187,9 +187,13 @@ class SparseRows final : public Rows {
     const I *columns_, *starts_;
 };
 
+// A product reads several numbers in the time of one elementary step, and solvers call it often:
+// below about a millisecond of work waking another thread costs more than it brings.
+inline int64_t pass_work(const Rows& X) { return X.n_stored / 16; }
+
 inline void matvec(const Rows& X, const double* w, double* out, int n_threads) {
     const int64_t chunk = 1024;
-    parallel_for((X.n_rows + chunk - 1) / chunk, X.n_stored, n_threads, [&](int64_t c) {
+    parallel_for((X.n_rows + chunk - 1) / chunk, pass_work(X), n_threads, [&](int64_t c) {
         const int64_t begin = c * chunk, end = std::min(begin + chunk, X.n_rows);
         X.scores(begin, end, w, out + begin);
     });
@@ -205,7 +209,7 @@ inline void add_up(const std::vector<double>& parts, int64_t n_parts, int64_t d,
 inline void transposed_matvec(const Rows& X, const double* z, double* out, int n_threads) {
     const int64_t blocks = X.n_blocks(), d = X.n_columns;
     std::vector<double> parts(static_cast<size_t>(blocks * d), 0.0);
-    parallel_for(blocks, X.n_stored, n_threads, [&](int64_t b) {
+    parallel_for(blocks, pass_work(X), n_threads, [&](int64_t b) {
         const int64_t begin = X.n_rows * b / blocks, end = X.n_rows * (b + 1) / blocks;
         X.add_transposed(begin, end, z + begin, parts.data() + b * d);
     });

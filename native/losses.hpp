@@ -160,7 +160,7 @@ double linear_pass(const QueryLoss& loss, const Rows& X, const double* w, double
     const int64_t d = X.n_columns;
     std::vector<double> parts(static_cast<size_t>(blocks * d), 0.0);
     std::vector<double> sums(blocks, 0.0);
-    parallel_for(blocks, X.n_stored + loss.work(), n_threads, [&](int64_t b) {
+    parallel_for(blocks, pass_work(X) + loss.work() / 16, n_threads, [&](int64_t b) {
         std::vector<double> s, z;
         const int64_t last = loss.n_queries() * (b + 1) / blocks;
         for (int64_t q = loss.n_queries() * b / blocks; q < last; ++q) {

@@ -282,15 +282,16 @@ class _LinearProblem:
         self.has_intercept = not getattr(loss, "shift_invariant", False)
         self.kernel = _kernel(loss, train)
         self.has_products = hasattr(self.kernel, "product_linear")
-        self.mean, deviation = _moments(train.X)
+        self.mean = np.zeros(0)
         self.inverse = np.ones(train.n_features)
-        if scale == "std":
-            np.divide(1.0, deviation, out=self.inverse, where=deviation > 0)
-        used = deviation > 0
+        if scale == "std" or self.has_intercept:
+            self.mean, deviation = _moments(train.X)
+            self.inverse[deviation == 0] = 0.0
+            if scale == "std":
+                np.divide(1.0, deviation, out=self.inverse, where=deviation > 0)
         if not self.has_intercept:
             # Exact zeros instead of the rounding noise of large constants.
-            used = self.features.varying_within(train.offsets)
-        self.inverse[~used] = 0.0
+            self.inverse[~self.features.varying_within(train.offsets)] = 0.0
         self.n = train.n_features + self.has_intercept
         self.curvature = np.zeros(0)
 
@@ -484,7 +485,8 @@ def _weighted_squares(problem: _LinearProblem, rows: NDArray[np.int64], c: Float
     """Sum of ``c x^2`` of each scaled feature: over all rows where sparse, over the sample else."""
     X, d = problem.train.X, len(problem.inverse)
     if not hasattr(X, "nnz"):
-        centred = (X[rows] - problem.mean) * problem.inverse
+        centre = X[rows].mean(axis=0, dtype=np.float64)
+        centred = (X[rows] - centre) * problem.inverse
         return np.asarray((centred**2 * c[:, None]).sum(axis=0))
     sums = np.zeros(d)
     curvature = problem.factor * np.maximum(problem.curvature, 0.0)
