@@ -4,7 +4,7 @@
 
 Data: the web-like synthetic set (1,000 queries, about 115,000 documents, 136 features, 5.5 million
 pairs), float32, each feature divided by its standard deviation, C = 1e-4. All solve the same
-problem from the same arrays; loading is not counted. Each solver runs with the loosest of its tolerances
+problem from the same arrays; loading is not counted. Each solver runs with the loosest tolerance
 that reaches the wanted gap to the best objective known. CPU seconds, medians, and ratios.
 
 `numpy newton` is what a good engineer writes in an afternoon: trust-region truncated Newton (as
