@@ -82,7 +82,7 @@ class LambdaRank:
 
     References
     ----------
-    burges2010, wu2010, mcsherry2008
+    burges2010, mcsherry2008
     """
 
     metric: str | Metric = _NDCG

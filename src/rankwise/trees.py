@@ -110,7 +110,7 @@ class TreeRanker(Ranker):
 
     References
     ----------
-    friedman2001, burges2010, ke2017
+    friedman2001, burges2010, ke2017lightgbm
     """
 
     def __init__(
