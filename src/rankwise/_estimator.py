@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise import _core, _validate
@@ -168,7 +169,8 @@ class Ranker(BaseEstimator):
         float
         """
         where = f"{type(self).__name__}.score"
-        return _mean(where, parse_metric(self.metric), self, X, y, qid, sample_weight)
+        y_score = self.predict(X)
+        return _mean(where, parse_metric(self.metric), y_score, X, y, qid, sample_weight)
 
     def save(self, path: Any) -> None:
         """Write the fitted ranker to one file, without pickle; see :func:`rankwise.load`."""
@@ -229,8 +231,6 @@ class MetricScorer(BaseEstimator):
     whose queries it does not know. Made by :meth:`rankwise.Metric.scorer`.
     """
 
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
-
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
 
@@ -239,13 +239,29 @@ class MetricScorer(BaseEstimator):
     ) -> float:
         """Mean of the metric over the queries of ``X``, ranked by ``estimator.predict(X)``."""
         where = f"scorer of {self.metric}"
-        return _mean(where, self.metric, estimator, X, y, qid, sample_weight)
+        y_score = _predict(estimator, X, qid)
+        return _mean(where, self.metric, y_score, X, y, qid, sample_weight)
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What the scorer asks for; see scikit-learn's user guide on metadata routing."""
+        request = MetadataRequest(owner=type(self).__name__)
+        for name in ("qid", "sample_weight"):
+            request.score.add_request(param=name, alias=True)
+        return request
+
+
+def _predict(estimator: Any, X: Any, qid: Any) -> Any:
+    """``estimator.predict(X)``; steps of a pipeline that ask for ``qid``, get it."""
+    if qid is not None and hasattr(estimator, "get_metadata_routing"):
+        routing = get_routing_for_object(estimator)
+        if routing.consumes(method="predict", params=["qid"]):
+            return estimator.predict(X, qid=qid)
+    return estimator.predict(X)
 
 
 def _mean(
-    where: str, metric: Metric, estimator: Any, X: Any, y: Any, qid: Any, sample_weight: Any
+    where: str, metric: Metric, y_score: Any, X: Any, y: Any, qid: Any, sample_weight: Any
 ) -> float:
-    y_score = estimator.predict(X)
     labels = _labels(where, X, y, len(y_score))
     groups = groups_of(where, X, qid, len(y_score))
     if isinstance(X, Queries) and sample_weight is None:

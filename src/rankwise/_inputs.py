@@ -29,10 +29,11 @@ def features_of(where: str, X: Any) -> tuple[Any, list[str] | None]:
     frame = _frame(X)
     if frame is None:
         return X, None
-    columns = [c for c in frame.columns if c != "qid"]
+    features = frame.drop("qid") if "qid" in frame.columns else frame
+    columns = features.columns
     if not columns:
         raise ValueError(f"{where}: X must have at least one feature, got a frame without any")
-    values = frame.select(columns).to_numpy()
+    values = features.to_numpy()
     # As in scikit-learn, only text names a feature; pandas numbers columns that have no name.
     return values, columns if all(isinstance(c, str) for c in columns) else None
 
@@ -89,13 +90,12 @@ def with_features(X: Any, values: Any) -> Any:
         return values
     import narwhals as nw
 
-    columns = [c for c in frame.columns if c != "qid"]
-    backend = frame.implementation
-    series = [
-        nw.new_series(c, np.ascontiguousarray(values[:, j]), backend=backend)
-        for j, c in enumerate(columns)
+    features = [c for c in frame.columns if c != "qid"]
+    scaled = [
+        nw.new_series(c, np.ascontiguousarray(values[:, j]), backend=frame.implementation)
+        for j, c in enumerate(features)
     ]
-    return frame.with_columns(*series).to_native()
+    return frame.with_columns(*scaled).to_native()
 
 
 def _frame(X: Any) -> Any:

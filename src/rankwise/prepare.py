@@ -101,13 +101,16 @@ class QueryScaler(  # type: ignore[call-arg]
         ----------
         X : array-like, CSR matrix or frame of shape (n_docs, n_features), or Queries
         qid : array-like of shape (n_docs,)
-            Left out when ``X`` is a Queries or a frame with a column ``qid``.
+            Left out when ``X`` is a frame with a column ``qid``. A Queries keeps its own ids
+            whatever is passed: Pipeline's ``transform_input`` transforms validation queries with
+            the ``qid`` of the training rows.
 
         Returns
         -------
         The same kind of container as ``X``.
         """
         check_is_fitted(self, "n_features_in_")
+        qid = None if isinstance(X, Queries) else qid
         return self._scaled(X, *self._checked("transform", X, qid))
 
     def fit_transform(
@@ -282,7 +285,9 @@ class QueryKFold(BaseCrossValidator):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None
+    ) -> int:
         """The number of folds."""
         return self.n_splits
 

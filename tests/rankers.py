@@ -1,0 +1,84 @@
+"""Every ranker, in settings quick enough to test; a ranker listed here is covered by its contract.
+
+``RANKERS`` is what ``test_estimators.py`` and ``test_saving.py`` run over. ``EXPECTED_FAILURES`` lists
+the checks of scikit-learn that cannot hold for a ranker, each with its reason.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import Ridge
+from sklearn.tree import DecisionTreeRegressor
+
+import rankwise as rw
+
+RANKERS = {
+    "random": rw.RandomRanker(),
+    "feature": rw.FeatureRanker(),
+    "pointwise ridge": rw.PointwiseRanker(Ridge()),
+    "pointwise tree": rw.PointwiseRanker(DecisionTreeRegressor(max_depth=4, random_state=0)),
+    "linear squared": rw.LinearRanker("squared"),
+    "linear ranknet": rw.LinearRanker("ranknet"),
+    "linear listnet": rw.LinearRanker("listnet"),
+    "linear squared hinge": rw.LinearRanker("squared_hinge", scale=None),
+    "ranksvm": rw.RankSVM(C=0.1),
+    "trees squared": rw.TreeRanker("squared", n_estimators=10, num_leaves=8),
+    "lambdamart": rw.TreeRanker(n_estimators=10, num_leaves=8),
+    "lambdamart sampled": rw.TreeRanker(
+        n_estimators=30, num_leaves=8, subsample=0.7, colsample_bytree=0.7, random_state=3
+    ),
+}
+
+# Rankers whose model is an estimator of another library.
+FOREIGN = {"pointwise ridge", "pointwise tree"}
+
+
+def one_query(ranker):
+    """The ranker for scikit-learn's checks, which know no qid: all rows are one query."""
+    kind = type(ranker)
+    name = f"OneQuery{kind.__name__}"
+    if name not in globals():
+
+        class OneQuery(kind):
+            def fit(self, X, y=None, *, qid=None, sample_weight=None, eval_set=None):
+                qid = _zeros(X) if qid is None else qid
+                return super().fit(X, y, qid=qid, sample_weight=sample_weight, eval_set=eval_set)
+
+            def score(self, X, y=None, *, qid=None, sample_weight=None):
+                qid = _zeros(X) if qid is None else qid
+                return super().score(X, y, qid=qid, sample_weight=sample_weight)
+
+        OneQuery.__name__ = OneQuery.__qualname__ = name
+        OneQuery.__init__ = kind.__init__
+        globals()[name] = OneQuery  # so that it can be pickled
+    return globals()[name](**ranker.get_params(deep=False))
+
+
+def _zeros(X):
+    return np.zeros(X.shape[0] if sp.issparse(X) else np.asarray(X).shape[:1], int)
+
+
+_SPREAD = "scale='std' is the spread of all rows, whatever their weight"
+_WINNER = "a weight is that of the pairs a document wins; a document of weight 0 still loses pairs"
+_TARGET = "a weight is that of a share of the target; a document of weight 0 still competes"
+_QUERY = "a query counts with the mean weight of its documents, not with their number"
+_ONE = "one document is refused with a sentence of ours: there is no order to learn"
+_LAZY = "LightGBM's model is read from its text when it is first needed"
+
+_WEIGHTS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
+
+EXPECTED_FAILURES = {
+    "feature": dict.fromkeys(_WEIGHTS, _QUERY),
+    "linear squared": dict.fromkeys(_WEIGHTS, _SPREAD) | {"check_fit2d_1sample": _ONE},
+    "linear ranknet": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
+    "linear listnet": dict.fromkeys(_WEIGHTS, _TARGET) | {"check_fit2d_1sample": _ONE},
+    "linear squared hinge": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
+    "ranksvm": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
+    "trees squared": {"check_dict_unchanged": _LAZY},
+    "lambdamart": {"check_dict_unchanged": _LAZY},
+    "lambdamart sampled": {"check_dict_unchanged": _LAZY, "check_fit2d_1sample": _ONE},
+}
