@@ -1,7 +1,7 @@
 """Every ranker, in settings quick enough to test; a ranker listed here is covered by its contract.
 
-``RANKERS`` is what ``test_estimators.py`` and ``test_saving.py`` run over. ``EXPECTED_FAILURES`` lists
-the checks of scikit-learn that cannot hold for a ranker, each with its reason.
+``RANKERS`` is what ``test_estimators.py`` and ``test_saving.py`` run over. ``EXPECTED_FAILURES``
+lists the checks of scikit-learn that cannot hold for a ranker, each with its reason.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ RANKERS = {
     "linear listnet": rw.LinearRanker("listnet"),
     "linear squared hinge": rw.LinearRanker("squared_hinge", scale=None),
     "ranksvm": rw.RankSVM(C=0.1),
-    "trees squared": rw.TreeRanker("squared", n_estimators=10, num_leaves=8),
-    "lambdamart": rw.TreeRanker(n_estimators=10, num_leaves=8),
+    # One thread: lists this short are done before another has woken up.
+    "trees squared": rw.TreeRanker("squared", n_estimators=10, num_leaves=8, n_jobs=1),
+    "lambdamart": rw.TreeRanker(n_estimators=10, num_leaves=8, n_jobs=1),
     "lambdamart sampled": rw.TreeRanker(
-        n_estimators=30, num_leaves=8, subsample=0.7, colsample_bytree=0.7, random_state=3
+        n_estimators=30, num_leaves=8, subsample=0.7, colsample_bytree=0.7, random_state=3, n_jobs=1
     ),
 }
 
