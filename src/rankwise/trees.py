@@ -178,7 +178,7 @@ class TreeRanker(Ranker):
         text = booster.model_to_string(num_iteration=self.n_estimators_)
         # What follows are the settings of the run, among them the number of threads.
         self.model_text_ = text[: text.index("\nparameters:")] + "\n"
-        self._booster = None
+        self._booster = lgb.Booster(model_str=self.model_text_)
         if not gain.any():
             warnings.warn(
                 f"{where}: no split of the {train.n_docs} documents leaves "
