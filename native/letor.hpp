@@ -219,7 +219,7 @@ class LetorReader {
         values_.resize(static_cast<size_t>(row_) * static_cast<size_t>(width));
         for (int64_t i = row_ - 1; i >= 0; --i) {
             T* to = values_.data() + i * width;
-            std::memmove(to, values_.data() + i * width_, width_ * sizeof(T));
+            if (width_ > 0) std::memmove(to, values_.data() + i * width_, width_ * sizeof(T));
             std::fill(to + width_, to + width, absent);
         }
         width_ = width;
@@ -335,9 +335,12 @@ class LetorReader {
         }
         if (options_.sparse) {
             // Zeros were left out and colons overcount: close the gap to the piece before.
-            std::memmove(values_.data() + stored_, values_.data() + slot, found.stored * sizeof(T));
-            std::memmove(columns_.data() + stored_, columns_.data() + slot,
-                         found.stored * sizeof(int32_t));
+            if (found.stored > 0 && slot > stored_) {
+                std::memmove(values_.data() + stored_, values_.data() + slot,
+                             found.stored * sizeof(T));
+                std::memmove(columns_.data() + stored_, columns_.data() + slot,
+                             found.stored * sizeof(int32_t));
+            }
             for (int64_t i = 0; i < rows; ++i) starts_[row + i + 1] += stored_;
             stored_ += found.stored;
         }

@@ -22,7 +22,7 @@ struct IndexText {
     int64_t length = 0;
 };
 
-// Texts of the indices below `size`; entry 0 and the last one match nothing.
+// Texts of the first indices; entry 0 and the last one match nothing.
 struct IndexTexts {
     static constexpr int64_t size = 2049;
     IndexText of[size];
@@ -251,7 +251,7 @@ const char* parse_letor_row(const char* p, const LetorRowRules& rules, Values& v
             if (!parse_index(at, previous, index, message)) return nullptr;
             values.absent(previous, index - 1);
             previous = index - 1;
-            expected = texts + std::min(index, IndexTexts::size - 1);
+            expected = texts + std::min(index, IndexTexts::size - 2);  // stepped below
             p = at;
         }
         double value;

@@ -170,8 +170,8 @@ def read_csv(source: Source, *, separator: str | None = None, **options: Any) ->
     Returns
     -------
     Queries
-        Empty cells, ``nan``, ``NULL`` and ``NA`` are missing values. Query and document ids are
-        integers when all of them are, and strings otherwise.
+        Empty cells, ``nan``, ``NULL`` and ``NA`` are missing values. Query ids are integers when
+        all of them are, and strings otherwise; document ids are strings.
 
     Notes
     -----
@@ -397,11 +397,11 @@ def _arrow_csv(data: bytes, separator: str, options: dict[str, Any]) -> Queries 
                 strings_can_be_null=False,
             ),
         )
-        for name in text_columns:
-            if name in table.column_names:
-                at = table.column_names.index(name)
-                ids = _typed_ids(table.column(at).to_pylist())
-                table = table.set_column(at, name, pa.array(ids))
+        at = table.column_names.index(text_columns[0])
+        ids = table.column(at).to_pylist()
+        if "" in ids:
+            return None
+        table = table.set_column(at, text_columns[0], pa.array(_typed_ids(ids)))
         return from_frame(table, **options)
     except (pa.ArrowException, ValueError, StopIteration):
         return None
@@ -459,7 +459,7 @@ def _slow_csv(
         np.ascontiguousarray(X),
         np.array(columns[label]),
         _typed_ids(columns[qid]),
-        docs=None if doc is None else _typed_ids(columns[doc]),
+        docs=None if doc is None else np.array(columns[doc]),
         weight=None if weight is None else np.array(columns[weight]),
         names=names,
         unjudged=unjudged,
