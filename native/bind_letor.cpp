@@ -4,6 +4,7 @@
 #include "arrays.hpp"
 #include "letor.hpp"
 #include "letor_write.hpp"
+#include "permute.hpp"
 #include "summary.hpp"
 
 namespace {
@@ -210,10 +211,19 @@ nb::tuple summary_csr(In<T> values, In<I> columns, In<I> starts, int64_t n_featu
 }
 
 template <class T>
+void permute(nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> X, In<int64_t> order) {
+    if (order.shape(0) != X.shape(0)) throw nb::value_error("order must name every row");
+    permute_rows(X.data(), static_cast<int64_t>(X.shape(0)), static_cast<int64_t>(X.shape(1)),
+                 order.data());
+}
+
+template <class T>
 void bind_dense(nb::module_& m) {
     m.def("format_letor", &format_dense<T>, "X"_a.noconvert(), "labels"_a.noconvert(), "ids"_a,
           "comments"_a, "begin"_a, "end"_a, "n_threads"_a = 0,
           "LETOR text of the rows [begin, end); ids and comments hold one line for each of them.");
+    m.def("permute_rows", &permute<T>, "X"_a.noconvert(), "order"_a.noconvert(),
+          "Moves the rows of X in place: row i becomes what was row order[i].");
     m.def("summarize_features", &summary_dense<T>, "X"_a.noconvert(), "offsets"_a.noconvert(),
           "Per feature: missing values, whether it varies, whether it varies inside a query.");
 }

@@ -40,13 +40,45 @@ size_t below(Random& random, size_t n) { return n == 0 ? 0 : random() % n; }
 
 // ---------------------------------------------------------------- inputs
 
-const char* tokens[] = {
-    "qid:",    "qid:7",      "nan",     "NULL",       "-NaN",  "inf",  "1e999",  "-1e-400",
-    "1e",      "0:",         "-1:",     "1:",         "2:",    ":",    "#",      "# docid = d",
-    "\r\n",    "\n",         "\n\n",    "\t",         " ",     ".",    "-",      "+",
-    "1e+5",    "2147483648:1", "2147483647:1", "99999999999999999999:1", "9007199254740993",
-    "0.1234567890123456789", "123456789012345678901234567890", "1.7976931348623159e308", "\xff",
-    "\xEF\xBB\xBF", "Q0", "4.9e-324", "00000000000000000000000000000001", "1_0", "0x1p3"};
+const char* tokens[] = {"qid:",
+                        "qid:7",
+                        "nan",
+                        "NULL",
+                        "-NaN",
+                        "inf",
+                        "1e999",
+                        "-1e-400",
+                        "1e",
+                        "0:",
+                        "-1:",
+                        "1:",
+                        "2:",
+                        ":",
+                        "#",
+                        "# docid = d",
+                        "\r\n",
+                        "\n",
+                        "\n\n",
+                        "\t",
+                        " ",
+                        ".",
+                        "-",
+                        "+",
+                        "1e+5",
+                        "2147483648:1",
+                        "2147483647:1",
+                        "99999999999999999999:1",
+                        "9007199254740993",
+                        "0.1234567890123456789",
+                        "123456789012345678901234567890",
+                        "1.7976931348623159e308",
+                        "\xff",
+                        "\xEF\xBB\xBF",
+                        "Q0",
+                        "4.9e-324",
+                        "00000000000000000000000000000001",
+                        "1_0",
+                        "0x1p3"};
 
 std::string random_bytes(Random& random, size_t most) {
     std::string text(below(random, most), '\0');
@@ -123,7 +155,8 @@ Outcome letor(const LetorOptions& options, Random& random, bool blocks) {
     LetorReader<T> reader(options);
     try {
         for (size_t begin = 0, size = 0; begin < input.size();) {
-            size = std::min(input.size() - begin, blocks ? size + below(random, 200) : input.size());
+            size =
+                std::min(input.size() - begin, blocks ? size + below(random, 200) : input.size());
             const bool last = begin + size == input.size();
             // A copy of its own, so that a read behind the end is noticed.
             const size_t behind = blocks ? below(random, 2 * text_padding) : 0;
@@ -200,7 +233,8 @@ void fuzz_trec(Random& random, bool& failed) {
             trec::read_columns(kind, text, "f", random() & 1, 1);
         } catch (const std::invalid_argument& failure) {
             failed = true;
-            if (std::string_view(failure.what()).substr(0, 2) != "f:") stop("a failure without place");
+            if (std::string_view(failure.what()).substr(0, 2) != "f:")
+                stop("a failure without place");
         }
     }
 }

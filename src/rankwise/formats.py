@@ -151,8 +151,8 @@ def read_letor(
 
     Notes
     -----
-    O(size of the text). Besides the result it holds a few megabytes, and a second copy of the
-    features for a moment when the rows of some query are not together.
+    O(size of the text). Besides the result it holds a few megabytes; a sparse matrix is copied
+    once when the rows of some query are not together.
     """
     where = "read_letor"
     kind = np.dtype(dtype)
@@ -217,10 +217,12 @@ def _assemble(name: str, reader: Any, sparse: bool, query: Any, weight: Any) -> 
         X.has_canonical_format = True
     else:
         X = reader.take_values().reshape(n, width)
+        if groups.order is not None:
+            _core().permute_rows(X, groups.order)
     docs = _docs(reader, n)
     y = reader.take_labels()
     return Queries(
-        groups.gather(X),
+        groups.gather(X) if sparse else X,
         groups.gather(y),
         groups.offsets,
         groups.ids,
