@@ -7,7 +7,9 @@
 #include <string>
 
 #include "arrays.hpp"
+#include "metrics_orders.hpp"
 #include "metrics_ranking.hpp"
+#include "metrics_trec.hpp"
 #include "metrics_values.hpp"
 #include "parallel.hpp"
 
@@ -36,6 +38,18 @@ const std::map<std::string, Request::Function> kFunctions = {
     {"wta", metrics::wta},
     {"relative_precision", metrics::relative_precision},
     {"set_ap", metrics::set_ap},
+    {"pairwise_accuracy", metrics::pairwise_accuracy},
+    {"auc", metrics::auc},
+    {"tau_a", metrics::tau_a},
+    {"tau_b", metrics::tau_b},
+    {"rho", metrics::rho},
+    {"infap", metrics::infap},
+    {"interpolated_precision", metrics::interpolated_precision},
+    {"utility", metrics::utility},
+    {"bin_g", metrics::bin_g},
+    {"g", metrics::g},
+    {"ndcg_rel", metrics::ndcg_rel},
+    {"r_ndcg", metrics::r_ndcg},
 };
 
 const std::map<std::string, Gain> kGains = {
@@ -61,8 +75,8 @@ Value look_up(const std::map<std::string, Value>& names, const std::string& name
 
 void make_request(Request* self, const std::string& function, int64_t k, double rel,
                   double parameter, double neutral, const std::string& gain, bool cut_short,
-                  bool zero_short, bool norm_min, double empty, In<double> gains,
-                  In<double> discounts) {
+                  bool zero_short, bool norm_min, bool round_up, double empty, In<double> gains,
+                  In<double> discounts, In<double> weights) {
     new (self) Request();
     self->function = look_up(kFunctions, function);
     self->k = k;
@@ -73,15 +87,18 @@ void make_request(Request* self, const std::string& function, int64_t k, double 
     self->cut_short = cut_short;
     self->zero_short = zero_short;
     self->norm_min = norm_min;
+    self->round_up = round_up;
     self->empty = empty;
     self->gains.assign(gains.data(), gains.data() + gains.shape(0));
     self->discounts.assign(discounts.data(), discounts.data() + discounts.shape(0));
+    self->weights.assign(weights.data(), weights.data() + weights.shape(0));
 }
 
 // Values of shape (n_requests, n_queries), the largest label, and whether the labels and the scores
 // were valid; where they were not the values mean nothing.
 nb::tuple compute(const std::vector<const Request*>& requests, const std::string& ties, bool full,
-                  In<double> label, In<double> score, In<int64_t> offsets, int n_threads) {
+                  bool pooled, In<double> label, In<double> score, In<int64_t> offsets,
+                  int n_threads) {
     check_offsets(offsets, label.shape(0));
     check_offsets(offsets, score.shape(0));
     const auto n_queries = static_cast<int64_t>(offsets.shape(0)) - 1;
@@ -99,7 +116,7 @@ nb::tuple compute(const std::vector<const Request*>& requests, const std::string
         constexpr int64_t chunk = 32;
         const int64_t n_chunks = (n_queries + chunk - 1) / chunk;
         parallel_for(n_chunks, o[n_queries] * 4, n_threads, [&](int64_t c) {
-            Ranker ranker(rule, full);
+            Ranker ranker(rule, full, pooled);
             Ranking ranking;
             for (int64_t q = c * chunk; q < std::min(n_queries, (c + 1) * chunk); ++q) {
                 const Scan scan = ranker.rank(y + o[q], s + o[q], o[q + 1] - o[q], ranking);
@@ -123,9 +140,10 @@ nb::tuple compute(const std::vector<const Request*>& requests, const std::string
 void bind_metrics(nb::module_& m) {
     nb::class_<Request>(m, "Request", "One metric with its conventions, as the kernel reads it.")
         .def("__init__", &make_request, "function"_a, nb::kw_only(), "k"_a, "rel"_a, "parameter"_a,
-             "neutral"_a, "gain"_a, "cut_short"_a, "zero_short"_a, "norm_min"_a, "empty"_a,
-             "gains"_a.noconvert(), "discounts"_a.noconvert());
-    m.def("compute_metrics", &compute, "requests"_a, "ties"_a, "full"_a, "label"_a.noconvert(),
-          "score"_a.noconvert(), "offsets"_a.noconvert(), "n_threads"_a = 0,
+             "neutral"_a, "gain"_a, "cut_short"_a, "zero_short"_a, "norm_min"_a, "round_up"_a,
+             "empty"_a, "gains"_a.noconvert(), "discounts"_a.noconvert(),
+             "weights"_a.noconvert());
+    m.def("compute_metrics", &compute, "requests"_a, "ties"_a, "full"_a, "pooled"_a,
+          "label"_a.noconvert(), "score"_a.noconvert(), "offsets"_a.noconvert(), "n_threads"_a = 0,
           "Values (n_requests, n_queries), largest label, labels valid, scores valid.");
 }

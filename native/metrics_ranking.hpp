@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -74,13 +75,61 @@ static void count_beating(const double* s, int64_t n, const double* t, int64_t* 
     at_least[0] = b0, at_least[1] = b1, at_least[2] = b2, at_least[3] = b3;
 }
 
+// One byte per label: bit 0 for a label above 0, bit 1 for one below 0, bit 2 for +inf.
+RANKWISE_CLONES
+static void mark_labels(const double* y, int64_t n, uint8_t* mark) {
+    constexpr double inf = std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < n; ++i) {
+        const uint8_t positive = y[i] > 0.0, negative = y[i] < 0.0, infinite = y[i] == inf;
+        mark[i] = static_cast<uint8_t>(positive | negative << 1 | infinite << 2);
+    }
+}
+
+// Least and largest score, -inf left out.
+RANKWISE_CLONES
+static void range_of(const double* s, int64_t n, double* low, double* high) {
+    constexpr double inf = std::numeric_limits<double>::infinity();
+    constexpr int64_t lanes = 8;
+    double lo[lanes], hi[lanes];
+    for (int64_t u = 0; u < lanes; ++u) lo[u] = inf, hi[u] = -inf;
+    const auto take = [&](double x, int64_t u) {
+        const double retrieved = x > -inf ? x : inf;
+        lo[u] = retrieved < lo[u] ? retrieved : lo[u];
+        hi[u] = x > hi[u] ? x : hi[u];
+    };
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+        for (int64_t u = 0; u < lanes; ++u) take(s[i + u], u);
+    for (; i < n; ++i) take(s[i], 0);
+    *low = *std::min_element(lo, lo + lanes);
+    *high = *std::max_element(hi, hi + lanes);
+}
+
+// Buckets of scores, the largest score in bucket 0; -inf goes to bucket `last`.
+RANKWISE_CLONES
+static void fill_buckets(const double* s, int64_t n, double high, double scale, int32_t last,
+                         int32_t* bucket) {
+    const double limit = last;
+    for (int64_t i = 0; i < n; ++i) {
+        const double x = (high - s[i]) * scale;
+        bucket[i] = static_cast<int32_t>(x < limit ? x : limit);
+    }
+}
+
 // Place of a label when tied documents are put in order: unjudged ones below every label.
 inline double tie_key(double label) { return label == label ? label : -1.0; }
+
+struct Scored {
+    double score;
+    int32_t row;
+};
 
 class Ranker {
 public:
     // `full`: every retrieved document becomes an entry, not only those with a label above 0.
-    Ranker(Ties ties, bool full) : ties_(ties), full_(full) {}
+    // `pooled`: labels below 0 are allowed; they mark documents that were pooled, not judged.
+    Ranker(Ties ties, bool full, bool pooled)
+        : ties_(ties), full_(full), invalid_(pooled ? 0x04 : 0x06) {}
 
     // Fills `out`; the scan says whether labels and scores were valid (if not, `out` is not).
     Scan rank(const double* label, const double* score, int64_t n, Ranking& out) {
@@ -92,44 +141,66 @@ public:
             place_by_sorting(label, score, n, out);
         else
             place_by_counting(label, score, n, out);
-        if (!full_ || ties_ != Ties::stable)
-            std::sort(out.entries.begin(), out.entries.end(), [](const Entry& a, const Entry& b) {
-                if (a.before != b.before) return a.before < b.before;
-                return tie_key(a.label) > tie_key(b.label);
-            });
         return scan;
     }
 
 private:
-    static constexpr int64_t kCountAtMost = 64;  // above it, sorting is faster than counting
+    static constexpr int64_t kCountAtMost = 96;  // with more candidates sorting is faster
 
     Scan collect(const double* label, const double* score, int64_t n, Ranking& out) {
-        constexpr double inf = std::numeric_limits<double>::infinity();
         Scan scan;
         int64_t n_bad = 0;
         scan.n_ranked = count_ranked(score, n, &n_bad);
         scan.bad_score = n_bad > 0;
-        candidates_.resize(static_cast<size_t>(n));
-        int32_t* candidate = candidates_.data();
-        int64_t m = 0;
-        bool bad = false;
-        for (int64_t i = 0; i < n; ++i) {
-            candidate[m] = static_cast<int32_t>(i);
-            m += label[i] > 0.0;
-            bad |= label[i] < 0.0 || label[i] == inf;
-        }
-        candidates_.resize(static_cast<size_t>(m));
-        scan.bad_label = bad;
+        scan.bad_label = !collect_positive(label, n);
+        const auto m = static_cast<int64_t>(candidates_.size());
         out.n_docs = n;
         out.n_ranked = scan.n_ranked;
         if (full_) {
             out.n_judged = 0;
-            for (int64_t i = 0; i < n; ++i) out.n_judged += label[i] == label[i];
+            for (int64_t i = 0; i < n; ++i) out.n_judged += label[i] >= 0.0;
         }
         out.labels.resize(static_cast<size_t>(m));
-        for (int64_t c = 0; c < m; ++c) out.labels[c] = label[candidate[c]];
-        std::sort(out.labels.begin(), out.labels.end(), std::greater<double>());
+        for (int64_t c = 0; c < m; ++c) out.labels[c] = label[candidates_[c]];
+        sort_labels(out.labels);
         return scan;
+    }
+
+    // Fills candidates_ with the rows that have a label above 0; false if a label is not valid.
+    bool collect_positive(const double* label, int64_t n) {
+        const int64_t n_words = (n + 7) / 8;
+        marks_.assign(static_cast<size_t>(n_words) * 8, 0);
+        mark_labels(label, n, marks_.data());
+        candidates_.clear();
+        uint64_t seen = 0;
+        for (int64_t w = 0; w < n_words; ++w) {
+            uint64_t word;
+            std::memcpy(&word, marks_.data() + w * 8, 8);
+            seen |= word;
+            if (word == 0) continue;  // most words hold no relevant document
+            for (int64_t i = w * 8; i < std::min(n, w * 8 + 8); ++i)
+                if (marks_[i] & 1) candidates_.push_back(static_cast<int32_t>(i));
+        }
+        return (seen & (0x0101010101010101ULL * invalid_)) == 0;
+    }
+
+    // Descending; small whole numbers, the usual case, are counted.
+    void sort_labels(std::vector<double>& labels) {
+        constexpr int32_t n_grades = 64;
+        int32_t count[n_grades] = {};
+        bool whole = true;
+        for (const double y : labels) {
+            const auto grade = static_cast<int32_t>(std::min(y, n_grades - 1.0));
+            whole &= static_cast<double>(grade) == y;
+            ++count[grade];
+        }
+        if (!whole) {
+            std::sort(labels.begin(), labels.end(), std::greater<double>());
+            return;
+        }
+        size_t next = 0;
+        for (int32_t grade = n_grades - 1; grade > 0; --grade)
+            for (int32_t i = 0; i < count[grade]; ++i) labels[next++] = grade;
     }
 
     void place_by_counting(const double* label, const double* score, int64_t n, Ranking& out) {
@@ -143,6 +214,9 @@ private:
             for (int64_t u = 0; u < batch; ++u)
                 add_counted(label, score, n, candidates_[c + u], above[u], at_least[u], out);
         }
+        std::sort(out.entries.begin(), out.entries.end(), [](const Entry& a, const Entry& b) {
+            return a.before != b.before ? a.before < b.before : a.label > b.label;
+        });
     }
 
     void add_counted(const double* label, const double* score, int64_t n, int64_t i, int64_t above,
@@ -171,79 +245,115 @@ private:
 
     void place_by_sorting(const double* label, const double* score, int64_t n, Ranking& out) {
         sort_by_score(score, n, out.n_ranked);
-        const auto n_ranked = static_cast<int64_t>(order_.size());
+        out.entries.resize(sorted_.size() + 1);  // one more: the next entry is written, then kept
+        Entry* next = out.entries.data();
+        const auto n_ranked = static_cast<int64_t>(sorted_.size());
         for (int64_t a = 0, b; a < n_ranked; a = b) {
-            for (b = a + 1; b < n_ranked && score[order_[b]] == score[order_[a]];) ++b;
-            if (ties_ == Ties::average) {
-                add_block(label, a, b, b - a, out);
-            } else if (ties_ == Ties::stable) {
-                for (int64_t j = a; j < b; ++j) add_block(label, j, j + 1, 1, out);
-            } else {
-                cut_block(label, a, b, out);
-            }
+            for (b = a + 1; b < n_ranked && sorted_[b].score == sorted_[a].score;) ++b;
+            if (b - a == 1 || ties_ == Ties::average)
+                next = add_block(label, a, b, b - a, next);
+            else if (ties_ == Ties::stable)
+                for (int64_t j = a; j < b; ++j) next = add_block(label, j, j + 1, 1, next);
+            else
+                next = cut_block(label, a, b, next);
         }
+        out.entries.resize(static_cast<size_t>(next - out.entries.data()));
     }
 
     // A block of tied documents as blocks of equal labels.
-    void cut_block(const double* label, int64_t begin, int64_t end, Ranking& out) {
+    Entry* cut_block(const double* label, int64_t begin, int64_t end, Entry* next) {
         const bool worst = ties_ == Ties::worst;
-        std::sort(order_.begin() + begin, order_.begin() + end, [&](int32_t i, int32_t j) {
-            const double y_i = tie_key(label[i]), y_j = tie_key(label[j]);
-            return worst ? y_i < y_j : y_i > y_j;
-        });
+        std::sort(sorted_.begin() + begin, sorted_.begin() + end,
+                  [&](const Scored& i, const Scored& j) {
+                      const double y_i = tie_key(label[i.row]), y_j = tie_key(label[j.row]);
+                      return worst ? y_i < y_j : y_i > y_j;
+                  });
         for (int64_t a = begin, b; a < end; a = b) {
-            const double y = tie_key(label[order_[a]]);
-            for (b = a + 1; b < end && tie_key(label[order_[b]]) == y;) ++b;
-            add_block(label, a, b, b - a, out);
+            const double y = tie_key(label[sorted_[a].row]);
+            for (b = a + 1; b < end && tie_key(label[sorted_[b].row]) == y;) ++b;
+            next = add_block(label, a, b, b - a, next);
         }
+        return next;
     }
 
-    void add_block(const double* label, int64_t begin, int64_t end, int64_t tied, Ranking& out) {
+    Entry* add_block(const double* label, int64_t begin, int64_t end, int64_t tied, Entry* next) {
+        Entry* first = next;
         for (int64_t j = begin; j < end; ++j) {
-            const double y = label[order_[j]];
-            if (full_ || y > 0.0) out.entries.push_back({begin, tied, y});
+            const double y = label[sorted_[j].row];
+            *next = {begin, tied, y};
+            next += full_ || y > 0.0;
+        }
+        if (next - first > 1)
+            std::sort(first, next, [](const Entry& a, const Entry& b) {
+                return tie_key(a.label) > tie_key(b.label);
+            });
+        return next;
+    }
+
+    // Retrieved documents by descending score, equal scores in input order. The bucket of a score
+    // is a monotone function of it, so after one counting sort by bucket only neighbours are out
+    // of order; an insertion sort puts them right. Buckets that hold too many (clustered scores)
+    // are sorted on their own first.
+    void sort_by_score(const double* score, int64_t n, int64_t n_ranked) {
+        const int64_t n_buckets = assign_buckets(score, n, n_ranked);
+        starts_.assign(static_cast<size_t>(n_buckets) + 1, 0);
+        for (int64_t i = 0; i < n; ++i) ++starts_[bucket_[i] + 1];
+        int32_t largest = 0;
+        for (int64_t b = 0; b < n_buckets; ++b) {
+            if (b < n_buckets - 1) largest = std::max(largest, starts_[b + 1]);
+            starts_[b + 1] += starts_[b];
+        }
+        // Documents that were not retrieved are in the last bucket, after all others.
+        sorted_.resize(static_cast<size_t>(n));
+        for (int64_t i = 0; i < n; ++i)
+            sorted_[starts_[bucket_[i]]++] = {score[i], static_cast<int32_t>(i)};
+        sorted_.resize(static_cast<size_t>(n_ranked));
+        if (largest > kInsertAtMost) sort_large_buckets(n_buckets - 1);
+        for (int64_t i = 1; i < n_ranked; ++i) {
+            if (!(sorted_[i - 1].score < sorted_[i].score)) continue;
+            const Scored moved = sorted_[i];
+            int64_t j = i;
+            for (; j > 0 && sorted_[j - 1].score < moved.score; --j) sorted_[j] = sorted_[j - 1];
+            sorted_[j] = moved;
         }
     }
 
-    // Retrieved documents by descending score, equal scores in input order. The bucket of a
-    // score is a monotone function of it, so only documents of one bucket are compared.
-    void sort_by_score(const double* score, int64_t n, int64_t n_ranked) {
-        constexpr double inf = std::numeric_limits<double>::infinity();
-        order_.resize(static_cast<size_t>(n_ranked));
-        double low = inf, high = -inf;
-        for (int64_t i = 0; i < n; ++i) {
-            high = std::max(high, score[i]);
-            low = score[i] > -inf ? std::min(low, score[i]) : low;
+    // Fills bucket_ and returns the number of buckets; the last one is for -inf.
+    int64_t assign_buckets(const double* score, int64_t n, int64_t n_ranked) {
+        double low, high;
+        range_of(score, n, &low, &high);
+        bucket_.resize(static_cast<size_t>(n));
+        const double n_scored = static_cast<double>(std::max<int64_t>(n_ranked, 2));
+        const double scale = (kBucketsPerDoc * n_scored - 1.0) / (high - low);
+        if (!(scale > 0.0) || !std::isfinite(scale)) {  // one value, or a range that overflows
+            for (int64_t i = 0; i < n; ++i) bucket_[i] = !(score[i] >= low);
+            return 2;
         }
-        int64_t n_buckets = 1;
-        while (n_buckets < n_ranked) n_buckets *= 2;
-        const double scale = static_cast<double>(n_buckets - 1) / (high - low);
-        if (!std::isfinite(scale) || !std::isfinite(high - low)) n_buckets = 1;
-        const auto bucket = [&](double s) {
-            return n_buckets == 1 ? int64_t{0} : static_cast<int64_t>((high - s) * scale);
-        };
-        starts_.assign(static_cast<size_t>(n_buckets) + 1, 0);
-        for (int64_t i = 0; i < n; ++i)
-            if (score[i] > -inf) ++starts_[bucket(score[i]) + 1];
-        for (int64_t b = 0; b < n_buckets; ++b) starts_[b + 1] += starts_[b];
-        for (int64_t i = 0; i < n; ++i)
-            if (score[i] > -inf) order_[starts_[bucket(score[i])]++] = static_cast<int32_t>(i);
-        // starts_[b] is now the end of bucket b.
-        const auto before = [&](int32_t i, int32_t j) {
-            return score[i] > score[j] || (score[i] == score[j] && i < j);
-        };
-        int64_t begin = 0;
+        const auto last = static_cast<int32_t>(kBucketsPerDoc * n_scored);
+        fill_buckets(score, n, high, scale, last, bucket_.data());
+        return last + 1;
+    }
+
+    void sort_large_buckets(int64_t n_buckets) {
+        int32_t begin = 0;
         for (int64_t b = 0; b < n_buckets; ++b) {
-            const int64_t end = starts_[b];
-            if (end - begin > 1) std::sort(order_.begin() + begin, order_.begin() + end, before);
+            const int32_t end = starts_[b];  // moved on to its end by the counting sort
+            if (end - begin > kInsertAtMost)
+                std::stable_sort(sorted_.begin() + begin, sorted_.begin() + end,
+                                 [](const Scored& i, const Scored& j) { return i.score > j.score; });
             begin = end;
         }
     }
 
+    static constexpr int32_t kInsertAtMost = 24;
+    static constexpr double kBucketsPerDoc = 4.0;
+
     Ties ties_;
     bool full_;
-    std::vector<int32_t> candidates_, order_;
-    std::vector<int32_t> starts_;
+    uint64_t invalid_;
+    std::vector<int32_t> candidates_, bucket_, starts_;
+    std::vector<uint8_t> marks_;
+    std::vector<Scored> sorted_;
 };
 
 }  // namespace rankwise

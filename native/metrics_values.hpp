@@ -13,6 +13,15 @@
 
 namespace rankwise {
 
+// 2^label - 1.
+inline double power_gain(double label) {
+    if (label < 31.0) {
+        const auto grade = static_cast<int32_t>(label);
+        if (static_cast<double>(grade) == label) return static_cast<double>((1u << grade) - 1u);
+    }
+    return std::exp2(label) - 1.0;
+}
+
 enum class Gain { exp2, identity, table, excess };
 
 // One metric with its conventions. `k` is -1 for the whole list; `empty` is the value of a query
@@ -28,15 +37,16 @@ struct Request {
     bool cut_short = false;   // a list shorter than k divides by its own length
     bool zero_short = false;  // a list shorter than k has value 0
     bool norm_min = false;    // average precision divides by min(R, k)
+    bool round_up = false;    // a share of R documents is rounded up from .1
     double empty = std::numeric_limits<double>::quiet_NaN();
     std::vector<double> gains;      // by label, for Gain::table
     std::vector<double> discounts;  // by rank from 0; 0 beyond the end
-    std::vector<double> weights;    // utility
+    std::vector<double> weights;    // of utility's four counts, or recall levels
 
     double gain_of(double label) const {
         if (!(label > 0.0)) return 0.0;
         switch (gain) {
-            case Gain::exp2: return std::exp2(label) - 1.0;
+            case Gain::exp2: return power_gain(label);
             case Gain::identity: return label;
             case Gain::excess: return std::max(label - neutral, 0.0);
             case Gain::table: break;
@@ -62,10 +72,9 @@ struct Request {
 namespace metrics {
 
 inline int64_t count_relevant(const Request& m, const Ranking& r) {
-    int64_t R = 0;
-    const auto n = static_cast<int64_t>(r.labels.size());
-    while (R < n && m.relevant(r.labels[R])) ++R;
-    return R;
+    const auto end = std::partition_point(r.labels.begin(), r.labels.end(),
+                                          [&](double y) { return m.relevant(y); });
+    return end - r.labels.begin();
 }
 
 // Calls body(begin, end) for each block of tied entries.
