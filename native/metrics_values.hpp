@@ -37,6 +37,7 @@ struct Request {
     bool cut_short = false;   // a list shorter than k divides by its own length
     bool zero_short = false;  // a list shorter than k has value 0
     bool norm_min = false;    // average precision divides by min(R, k)
+    bool tail_always = true;  // RBP's residual counts the unseen tail of a fully judged list
     bool round_up = false;    // a share of R documents is rounded up from .1
     double empty = std::numeric_limits<double>::quiet_NaN();
     std::vector<double> gains;      // by label, for Gain::table
@@ -221,8 +222,10 @@ inline double rbp(const Request& m, const Ranking& r) {
 // What RBP could still gain: unjudged ranks, and the ranks after the last.
 inline double rbp_residual(const Request& m, const Ranking& r) {
     double sum = 0.0;
+    bool all_judged = true;
     for (const Entry& e : r.entries)
-        if (e.label != e.label) sum += m.discount(e.before, e.tied);
+        if (e.label != e.label) sum += m.discount(e.before, e.tied), all_judged = false;
+    if (all_judged && !m.tail_always) return 0.0;
     return sum + std::pow(m.parameter, static_cast<double>(r.n_ranked));
 }
 
@@ -231,10 +234,35 @@ inline double judged(const Request& m, const Ranking& r) {
     return precision_of(count, precision_size(m, r));
 }
 
+// Unjudged documents among the first k places, over k; missing places are not unjudged.
+inline double unjudged(const Request& m, const Ranking& r) {
+    const double count = expected_count(r, m.depth(r), [](double y) { return y != y; });
+    return precision_of(count, m.depth(r));
+}
+
 inline double wta(const Request& m, const Ranking& r) {
     if (r.labels.empty()) return m.empty;
     const double top = r.labels[0];
     return expected_count(r, 1, [&](double y) { return y == top; });
+}
+
+// --- counts --------------------------------------------------------------------------------
+
+inline double retrieved(const Request&, const Ranking& r) {
+    return static_cast<double>(r.n_ranked);
+}
+
+inline double relevant(const Request& m, const Ranking& r) {
+    return static_cast<double>(count_relevant(m, r));
+}
+
+inline double relevant_retrieved(const Request& m, const Ranking& r) {
+    return std::round(hits(m, r, r.n_ranked));
+}
+
+inline double nonrelevant_retrieved(const Request& m, const Ranking& r) {
+    return std::round(
+        expected_count(r, r.n_ranked, [&](double y) { return y >= 0.0 && !m.relevant(y); }));
 }
 
 // --- the first relevant document, and what stands above each -------------------------------

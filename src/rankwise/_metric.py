@@ -92,6 +92,25 @@ def _persistence(where: str, name: str, value: Any) -> float:
     return p
 
 
+def _recall_levels(where: str, name: str, value: Any) -> float | tuple[float, ...]:
+    if isinstance(value, int | float | np.number):
+        return _validate.number(where, name, value, low=0, high=1)
+    levels = tuple(_validate.number(where, name, v, low=0, high=1) for v in value)
+    if not levels:
+        raise ValueError(f"{where}: {name} must hold at least one level, got {value!r}")
+    return levels
+
+
+def _four_weights(where: str, name: str, value: Any) -> tuple[float, ...]:
+    weights = tuple(_validate.number(where, name, v) for v in value)
+    if len(weights) != 4:
+        raise ValueError(
+            f"{where}: {name} must hold four numbers: for relevant and other documents retrieved, "
+            f"relevant and other documents not retrieved; got {value!r}"
+        )
+    return weights
+
+
 OPTIONS: dict[str, Callable[[str, str, Any], Any]] = {
     "gain": _word_or_table(("exp2", "identity")),
     "discount": _word_or_table(("log2", "letor")),
@@ -105,8 +124,12 @@ OPTIONS: dict[str, Callable[[str, str, Any], Any]] = {
     "half_life": _number(low=1, open_low=True),
     "neutral": _number(low=0),
     "multiple": _number(low=0, open_low=True),
+    "recall": _recall_levels,
+    "rounding": _word("nearest", "up"),
+    "weights": _four_weights,
+    "tail": _word("always", "if_unjudged"),
     "scores": _word("float64", "float32"),
-    "mean": _word("arithmetic", "geometric"),
+    "mean": _word("arithmetic", "geometric", "sum"),
 }
 
 # Options of a Metric that its plain function does not take: how the mean is formed and the
@@ -149,6 +172,8 @@ class Spec:
     defaults: dict[str, Any]
     has_k: bool = True
     needs_all: bool = False  # every retrieved document, not only those with a label above 0
+    pooled: bool = False  # label -1 is allowed: pooled, not judged
+    ordered: bool = False  # no definition for ties="average"
     discounts: Callable[[Options, int], Floats] | None = None
     parameter: str | None = None  # the option the kernel takes as its parameter
     kernel: str | None = None  # the kernel's name where it is not the metric's
@@ -169,15 +194,22 @@ class Spec:
             cut_short=options.get("short") == "cut",
             zero_short=options.get("short") == "zero",
             norm_min=options.get("norm") == "min",
+            tail_always=options.get("tail") != "if_unjudged",
+            round_up=options.get("rounding") == "up",
             empty=np.nan if empty == "skip" else empty,
             gains=np.asarray(gain if table else (), dtype=np.float64),
             discounts=np.ascontiguousarray(discounts),
+            weights=np.atleast_1d(options.get("weights", options.get("recall", 0.0))).astype(float),
         )
 
 
 _COMMON = {"ties": "average", "empty": "skip"}
 _BINARY = {"rel": 1.0, **_COMMON}
 _GRADED = {"gain": "exp2", "discount": "log2", **_COMMON}
+_BINARY_ORDERED = {**_BINARY, "ties": "stable"}
+_GRADED_ORDERED = {**_GRADED, "ties": "stable"}
+_SUM = {"mean": "sum"}
+_ELEVEN = tuple(i / 10 for i in range(11))
 
 SPECS: dict[str, Spec] = {
     "ndcg": Spec({"short": "pad", **_GRADED}, discounts=_rank_discounts),
@@ -190,18 +222,41 @@ SPECS: dict[str, Spec] = {
     "recall": Spec(_BINARY),
     "f1": Spec({"short": "pad", **_BINARY}),
     "success": Spec(_BINARY),
-    "ap": Spec({"norm": "R", **_BINARY}),
     "r_precision": Spec({"multiple": 1.0, **_BINARY}, has_k=False, parameter="multiple"),
+    "ap": Spec({"norm": "R", **_BINARY}),
     "rr": Spec(_BINARY),
     "err": Spec({"top": 4.0, **_COMMON}, parameter="top"),
     "rbp": Spec({"p": 0.8, **_BINARY}, discounts=_powers),
     "rbp_residual": Spec(
-        {"p": 0.8, "ties": "average"},
+        {"p": 0.8, "tail": "always", "ties": "average"},
         has_k=False, needs_all=True, discounts=_powers, parameter="p",
     ),
-    "bpref": Spec(_BINARY, has_k=False, needs_all=True),
-    "judged": Spec({"short": "pad", "ties": "average"}, needs_all=True),
     "wta": Spec(_COMMON, has_k=False),
+    "bpref": Spec(_BINARY, has_k=False, needs_all=True),
+    "infap": Spec(_BINARY, has_k=False, needs_all=True, pooled=True),
+    "judged": Spec({"short": "pad", "ties": "average"}, needs_all=True),
+    "unjudged": Spec({"ties": "average"}, needs_all=True),
+    "pairwise_accuracy": Spec(_COMMON, has_k=False, needs_all=True),
+    "auc": Spec(_BINARY, has_k=False, needs_all=True),
+    "tau_a": Spec({"empty": "skip"}, has_k=False, needs_all=True),
+    "tau_b": Spec({"empty": "skip"}, has_k=False, needs_all=True),
+    "rho": Spec({"empty": "skip"}, has_k=False, needs_all=True),
+    "relative_precision": Spec(_BINARY),
+    "set_ap": Spec(_BINARY),
+    "interpolated_precision": Spec(
+        {"recall": _ELEVEN, "rounding": "nearest", **_BINARY_ORDERED}, has_k=False, ordered=True
+    ),
+    "utility": Spec({"weights": (1.0, -1.0, 0.0, 0.0), "rel": 1.0}, has_k=False),
+    "bin_g": Spec(_BINARY_ORDERED, has_k=False, ordered=True),
+    "g": Spec(
+        {"gain": "identity", "ties": "stable", "empty": "skip"}, has_k=False, ordered=True
+    ),
+    "ndcg_rel": Spec(_GRADED_ORDERED, has_k=False, ordered=True, discounts=_rank_discounts),
+    "r_ndcg": Spec(_GRADED_ORDERED, has_k=False, ordered=True, discounts=_rank_discounts),
+    "retrieved": Spec(_SUM, has_k=False),
+    "relevant": Spec({"rel": 1.0, **_SUM}, has_k=False),
+    "relevant_retrieved": Spec({"rel": 1.0, **_SUM}, has_k=False),
+    "nonrelevant_retrieved": Spec({"rel": 1.0, **_SUM}, has_k=False, needs_all=True),
 }  # fmt: skip
 
 
@@ -246,6 +301,11 @@ class Metric:
         if self.k is not None and not spec.has_k:
             raise ValueError(f"{self.name}: has no cutoff, got k={self.k!r}")
         object.__setattr__(self, "changed", _changed(self.name, spec, self.changed))
+        if spec.ordered and self.options["ties"] == "average":
+            raise ValueError(
+                f"{self.name}: has no definition under ties='average'; "
+                "choose 'stable', 'trec', 'worst' or 'best'"
+            )
         object.__setattr__(self, "k", None if self.k is None else int(self.k))
 
     def __hash__(self) -> int:
@@ -270,7 +330,7 @@ class Metric:
     @property
     def options(self) -> dict[str, Any]:
         """Every option with its value."""
-        return {**_VALUE_OPTIONS, **SPECS[self.name].defaults, **self.changed}
+        return {**_VALUE_OPTIONS, "ties": "average", **SPECS[self.name].defaults, **self.changed}
 
     def per_query(
         self,
@@ -331,12 +391,8 @@ class Metric:
         n_skipped = int(np.isnan(per_query).sum())
         if not kept.any():
             return Mean(float("nan"), 0, n_skipped)
-        x, w = per_query[kept], weight[kept]
-        if self.options["mean"] == "geometric":
-            value = float(np.exp(np.average(np.log(np.maximum(x, GEOMETRIC_FLOOR)), weights=w)))
-        else:
-            value = float(np.average(x, weights=w))
-        return Mean(value, len(x), n_skipped)
+        value = _MEANS[self.options["mean"]](per_query[kept], weight[kept])
+        return Mean(float(value), int(kept.sum()), n_skipped)
 
     def scorer(self) -> Any:
         """A scikit-learn scorer that asks for ``qid``, and refuses to score without it.
@@ -381,7 +437,12 @@ class Metric:
         return out
 
 
-GEOMETRIC_FLOOR = 1e-5  # trec_eval's floor under the values of a geometric mean
+_MEANS: dict[str, Callable[[Floats, Floats], Any]] = {
+    "arithmetic": lambda x, w: np.average(x, weights=w),
+    "geometric": lambda x, w: np.exp(np.average(np.log(np.maximum(x, _FLOOR)), weights=w)),
+    "sum": lambda x, w: np.sum(w * x),
+}
+_FLOOR = 1e-5  # trec_eval's floor under the values of a geometric mean
 
 
 def _binary_gain(labels: Floats, options: Options) -> Any:
@@ -444,7 +505,7 @@ def _query_weight(where: str, weight: ArrayLike | None, n_queries: int) -> Float
 
 def _changed(name: str, spec: Spec, options: Options) -> dict[str, Any]:
     """The options that differ from the default, checked, in the order of the defaults."""
-    defaults = {**spec.defaults, **_VALUE_OPTIONS}
+    defaults = {**_VALUE_OPTIONS, **spec.defaults}
     for option in options:
         if option not in defaults:
             close = difflib.get_close_matches(str(option), defaults, n=1, cutoff=0.5)
@@ -481,13 +542,14 @@ def compute(
     n_docs = _validate.same_length(where, y_true=label, y_score=score)
     groups = _groups(where, qid, n_docs)
     values = np.empty((len(metrics), len(groups)))
-    calls: dict[tuple[str, str], list[int]] = {}
+    calls: dict[tuple[str, str, bool], list[int]] = {}
     for i, metric in enumerate(metrics):
         options = metric.options
-        calls.setdefault((options["ties"], options["scores"]), []).append(i)
-    for (ties, precision), members in calls.items():
+        key = (options["ties"], options["scores"], SPECS[metric.name].pooled)
+        calls.setdefault(key, []).append(i)
+    for (ties, precision, _), members in calls.items():
         wanted = [metrics[i] for i in members]
-        column = score if precision == "float64" else _as_float32(where, score)
+        column = score if precision == "float64" else _as_float32(score)
         values[members] = _call(where, wanted, ties, label, column, groups, docs, n_threads)
     return values
 
@@ -509,12 +571,15 @@ def _call(
     longest = int(groups.sizes.max(initial=0))
     requests = [SPECS[m.name].request(m.name, m.k, m.options, longest) for m in metrics]
     needs_all = any(SPECS[m.name].needs_all for m in metrics)
+    pooled = SPECS[metrics[0].name].pooled
     values, largest, labels_ok, scores_ok = _core.compute_metrics(
-        requests, ties, needs_all, y, s, groups.offsets, n_threads
+        requests, ties, needs_all, pooled, y, s, groups.offsets, n_threads
     )
     if not (labels_ok and scores_ok):
-        _validate.labels(where, label)
+        _validate.labels(where, np.where(label == -1, 0, label) if pooled else label)
         _validate.scores(where, score)
+    if pooled and ((label < 0) & (label != -1)).any():
+        _validate.labels(where, label[label != -1])
     for metric in metrics:
         _check_labels(where, metric, largest, len(label), label)
     return np.asarray(values)
@@ -532,7 +597,7 @@ def _groups(where: str, qid: ArrayLike | Groups | None, n_docs: int) -> Groups:
     return groups
 
 
-def _as_float32(where: str, score: Floats) -> Floats:
+def _as_float32(score: Floats) -> Floats:
     """Scores rounded to float32; finite ones stay finite, so that none becomes "not retrieved"."""
     limit = float(np.finfo(np.float32).max)
     clipped = np.where(np.isinf(score), score, np.clip(score, -limit, limit))

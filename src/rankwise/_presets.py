@@ -13,6 +13,7 @@ from rankwise import _validate
 
 Options = dict[str, Any]
 
+_COUNTS = ("retrieved", "relevant", "relevant_retrieved", "nonrelevant_retrieved", "utility")
 _BINARY = ("precision", "recall", "f1", "success", "ap", "r_precision", "rr")
 
 
@@ -28,20 +29,29 @@ def _letor(**ndcg: Any) -> dict[str, Options]:
     }
 
 
-def _trec(**extra: Any) -> dict[str, Options]:
-    counted: Options = {"ties": "trec", "empty": 0.0, **extra}
-    preset: dict[str, Options] = {name: counted for name in (*_BINARY, "bpref")}
-    preset["ndcg"] = preset["dcg"] = {**counted, "gain": "identity"}
-    preset["judged"] = {"ties": "trec", **extra}
-    return preset
+def _trec(rounding: str, **extra: Any) -> dict[str, Options]:
+    tied: Options = {"ties": "trec", **extra}
+    counted: Options = {**tied, "empty": 0.0}
+    graded: Options = {**counted, "gain": "identity"}
+    return {
+        **dict.fromkeys((*_BINARY, "bpref", "infap", "relative_precision", "set_ap", "bin_g"), counted),
+        **dict.fromkeys(("ndcg", "dcg", "ndcg_rel", "r_ndcg"), graded),
+        "g": counted,
+        "rbp": {**counted, "p": 0.9},
+        "rbp_residual": {**tied, "p": 0.9, "tail": "if_unjudged"},
+        "judged": tied,
+        "unjudged": tied,
+        "interpolated_precision": {**counted, "rounding": rounding},
+        **dict.fromkeys(_COUNTS, {}),
+    }
 
 
 def _tables() -> dict[str, dict[str, Options]]:
     letor4 = _letor(short="zero")
     stable: Options = {"ties": "stable"}
     return {
-        "trec_eval": _trec(),
-        "trec_eval9": _trec(scores="float32"),
+        "trec_eval": _trec("nearest"),
+        "trec_eval9": _trec("up", scores="float32"),
         "letor3": _letor(),
         "letor4": letor4,
         "mslr": {
@@ -83,31 +93,46 @@ def options(preset: str, name: str) -> Options:
 
 
 # Spellings in other programs, lower case without "_", "-" and spaces.
-_SPELLINGS: dict[str, str] = {
-    "map": "ap",
-    "averageprecision": "ap",
-    "mapcut": "ap",
-    "mrr": "rr",
-    "reciprank": "rr",
-    "p": "precision",
-    "prec": "precision",
-    "pre": "precision",
-    "r": "recall",
-    "rprec": "r_precision",
-    "rprecision": "r_precision",
-    "ndcgcut": "ndcg",
-    "meanndcg": "mean_ndcg",
-    "hit": "success",
-    "hits": "success",
-    "hitrate": "success",
-    "rbpresid": "rbp_residual",
-    "rbpresidual": "rbp_residual",
-    "f": "f1",
-    "setp": "precision",
-    "setrecall": "recall",
-    "setf": "f1",
+_SPELLINGS: dict[str, tuple[str, Options]] = {
+    "map": ("ap", {}),
+    "averageprecision": ("ap", {}),
+    "mapcut": ("ap", {}),
+    "gmmap": ("ap", {"mean": "geometric"}),
+    "gmap": ("ap", {"mean": "geometric"}),
+    "mrr": ("rr", {}),
+    "reciprank": ("rr", {}),
+    "p": ("precision", {}),
+    "prec": ("precision", {}),
+    "pre": ("precision", {}),
+    "setp": ("precision", {}),
+    "r": ("recall", {}),
+    "setrecall": ("recall", {}),
+    "setf": ("f1", {}),
+    "rprec": ("r_precision", {}),
+    "ndcgcut": ("ndcg", {}),
+    "hit": ("success", {}),
+    "hits": ("success", {}),
+    "hitrate": ("success", {}),
+    "rbpresid": ("rbp_residual", {}),
+    "gmbpref": ("bpref", {"mean": "geometric"}),
+    "unj": ("unjudged", {}),
+    "relativep": ("relative_precision", {}),
+    "setrelativep": ("relative_precision", {}),
+    "setmap": ("set_ap", {}),
+    "11ptavg": ("interpolated_precision", {}),
+    "rndcg": ("r_ndcg", {}),
+    "numret": ("retrieved", {}),
+    "numrel": ("relevant", {}),
+    "numrelret": ("relevant_retrieved", {}),
+    "numnonreljudgedret": ("nonrelevant_retrieved", {}),
+    "kendall": ("tau_b", {}),
+    "spearman": ("rho", {}),
 }
-_GEOMETRIC: dict[str, str] = {"gmmap": "ap", "gmap": "ap", "gmbpref": "bpref"}
+# Spellings that end in a number which is not a cutoff.
+_NUMBERED: dict[str, tuple[str, str]] = {
+    "iprecatrecall": ("interpolated_precision", "recall"),
+    "rprecmult": ("r_precision", "multiple"),
+}
 
 
 def canonical_name(spelled: str) -> tuple[str, int | None, Options]:
@@ -116,12 +141,17 @@ def canonical_name(spelled: str) -> tuple[str, int | None, Options]:
 
     if spelled in SPECS:
         return spelled, None, {}
-    match = re.fullmatch(r"(.*?)[_.](\d+)", spelled)
-    word, k = (match[1], int(match[2])) if match else (spelled, None)
+    match = re.fullmatch(r"(.*?)[_.](\d*\.?\d+)", spelled)
+    word, number = (match[1], match[2]) if match else (spelled, None)
     plain = re.sub(r"[_\-\s]", "", word.lower())
+    if number is not None and plain in _NUMBERED:
+        name, option = _NUMBERED[plain]
+        return name, None, {option: float(number)}
+    if number is not None and "." in number:
+        return spelled, None, {}
+    k = None if number is None else int(number)
     for name in SPECS:
         if plain == name.replace("_", ""):
             return name, k, {}
-    if plain in _GEOMETRIC:
-        return _GEOMETRIC[plain], k, {"mean": "geometric"}
-    return _SPELLINGS.get(plain, spelled), k, {}
+    name, options = _SPELLINGS.get(plain, (spelled, {}))
+    return name, k, options
