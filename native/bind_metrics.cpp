@@ -32,6 +32,7 @@ const std::map<std::string, Request::Function> kFunctions = {
     {"rr", metrics::rr},
     {"err", metrics::err},
     {"rbp", metrics::rbp},
+    {"graded_rbp", metrics::graded_rbp},
     {"rbp_residual", metrics::rbp_residual},
     {"bpref", metrics::bpref},
     {"judged", metrics::judged},

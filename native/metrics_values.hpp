@@ -219,6 +219,15 @@ inline double rbp(const Request& m, const Ranking& r) {
     return sum;
 }
 
+// Labels over the query's largest, as trec_eval 10 has it, in place of 0 and 1.
+inline double graded_rbp(const Request& m, const Ranking& r) {
+    if (r.labels.empty()) return m.empty;
+    double sum = 0.0;
+    for (const Entry& e : r.entries)
+        if (e.label > 0.0) sum += e.label * m.discount(e.before, e.tied);
+    return sum / std::max(r.labels[0], 1.0);
+}
+
 // What RBP could still gain: unjudged ranks, and the ranks after the last.
 inline double rbp_residual(const Request& m, const Ranking& r) {
     double sum = 0.0;

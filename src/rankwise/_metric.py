@@ -11,7 +11,7 @@ import ast
 import difflib
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,6 +24,8 @@ from rankwise.data import Groups, group_rows
 
 Floats = NDArray[np.float64]
 Options = Mapping[str, Any]
+Qid = ArrayLike | Groups | None
+Table = str | Sequence[float]
 
 TIES = ("average", "stable", "trec", "worst", "best")
 
@@ -80,7 +82,11 @@ def _number(**bounds: Any) -> Callable[[str, str, Any], Any]:
 def _empty(where: str, name: str, value: Any) -> Any:
     if isinstance(value, str) and value == "skip":
         return value
-    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and value in (0, 1):
+    if (
+        isinstance(value, int | float | np.number)
+        and not isinstance(value, bool)
+        and value in (0, 1)
+    ):
         return float(value)
     raise ValueError(f"{where}: {name} must be 'skip', 0.0 or 1.0, got {value!r}")
 
@@ -127,6 +133,7 @@ OPTIONS: dict[str, Callable[[str, str, Any], Any]] = {
     "recall": _recall_levels,
     "rounding": _word("nearest", "up"),
     "weights": _four_weights,
+    "relevance": _word("binary", "graded"),
     "tail": _word("always", "if_unjudged"),
     "scores": _word("float64", "float32"),
     "mean": _word("arithmetic", "geometric", "sum"),
@@ -176,7 +183,6 @@ class Spec:
     ordered: bool = False  # no definition for ties="average"
     discounts: Callable[[Options, int], Floats] | None = None
     parameter: str | None = None  # the option the kernel takes as its parameter
-    kernel: str | None = None  # the kernel's name where it is not the metric's
 
     def request(self, name: str, k: int | None, options: Options, longest: int) -> Any:
         depth = longest if k is None else min(k, longest)
@@ -185,7 +191,7 @@ class Spec:
         discounts = self.discounts(options, depth) if self.discounts else np.empty(0)
         empty = options.get("empty", "skip")
         return _core.Request(
-            self.kernel or name,
+            "graded_rbp" if options.get("relevance") == "graded" else name,
             k=-1 if k is None else k,
             rel=options.get("rel", 1.0),
             parameter=options[self.parameter] if self.parameter else 0.0,
@@ -226,7 +232,7 @@ SPECS: dict[str, Spec] = {
     "ap": Spec({"norm": "R", **_BINARY}),
     "rr": Spec(_BINARY),
     "err": Spec({"top": 4.0, **_COMMON}, parameter="top"),
-    "rbp": Spec({"p": 0.8, **_BINARY}, discounts=_powers),
+    "rbp": Spec({"p": 0.8, "relevance": "binary", **_BINARY}, discounts=_powers),
     "rbp_residual": Spec(
         {"p": 0.8, "tail": "always", "ties": "average"},
         has_k=False, needs_all=True, discounts=_powers, parameter="p",
@@ -521,7 +527,9 @@ def _changed(name: str, spec: Spec, options: Options) -> dict[str, Any]:
 def _text(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(_text(v) for v in value)}{',' * (len(value) == 1)})"
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else repr(value)
+    return (
+        f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else repr(value)
+    )
 
 
 # --- the kernel call ---------------------------------------------------------------------------
@@ -552,6 +560,14 @@ def compute(
         column = score if precision == "float64" else _as_float32(score)
         values[members] = _call(where, wanted, ties, label, column, groups, docs, n_threads)
     return values
+
+
+def value(
+    name: str, y_true: ArrayLike, y_score: ArrayLike, qid: Qid, docs: Any, **options: Any
+) -> Floats:
+    """What the plain function of a metric returns: one value per query."""
+    metric = Metric(name, options.pop("k", None), options)
+    return compute(name, [metric], y_true, y_score, qid, docs)[0]  # type: ignore[no-any-return]
 
 
 def _call(
@@ -708,8 +724,8 @@ def parse_metric(text: str | Metric, *, preset: str | None = None) -> Metric:
     ----------
     text : str or Metric
         A Metric is returned as it is. Names are those of :data:`rankwise.metrics.METRICS`; common
-        spellings of other programs (``nDCG@10``, ``ndcg_cut_10``, ``map``, ``recip_rank``, ``P_5``) are
-        understood too.
+        spellings of other programs (``nDCG@10``, ``ndcg_cut_10``, ``map``, ``recip_rank``,
+        ``P_5``) are understood too.
     preset : str, optional
         Conventions of another program, see :data:`rankwise.metrics.PRESETS`; options in the text
         go before the preset's.

@@ -34,15 +34,17 @@ def _trec(rounding: str, **extra: Any) -> dict[str, Options]:
     counted: Options = {**tied, "empty": 0.0}
     graded: Options = {**counted, "gain": "identity"}
     return {
-        **dict.fromkeys((*_BINARY, "bpref", "infap", "relative_precision", "set_ap", "bin_g"), counted),
+        **dict.fromkeys(
+            (*_BINARY, "bpref", "infap", "relative_precision", "set_ap", "bin_g"), counted
+        ),
         **dict.fromkeys(("ndcg", "dcg", "ndcg_rel", "r_ndcg"), graded),
         "g": counted,
-        "rbp": {**counted, "p": 0.9},
+        "rbp": {**counted, "p": 0.9, "relevance": "graded"},
         "rbp_residual": {**tied, "p": 0.9, "tail": "if_unjudged"},
         "judged": tied,
         "unjudged": tied,
         "interpolated_precision": {**counted, "rounding": rounding},
-        **dict.fromkeys(_COUNTS, {}),
+        **{name: {} for name in _COUNTS},
     }
 
 
