@@ -29,7 +29,7 @@ struct Levels {
         return static_cast<size_t>(at - label.begin());
     }
 
-private:
+  private:
     void add(double y, int64_t n) {
         if (label.empty() || label.back() != y) {
             label.push_back(y);
@@ -41,7 +41,7 @@ private:
 
 // Numbers of documents by level, with sums over all better levels in O(log levels).
 class Counter {
-public:
+  public:
     explicit Counter(size_t n) : tree_(n + 1, 0) {}
 
     void add(size_t level) {
@@ -55,23 +55,25 @@ public:
         return sum;
     }
 
-private:
+  private:
     std::vector<int64_t> tree_;
 };
 
 // Pairs of judged documents with different labels.
 struct Pairs {
-    double all = 0.0;      // all of them
-    double ranked = 0.0;   // both retrieved
-    double right = 0.0;    // both retrieved, the better one above
-    double tied = 0.0;     // both retrieved, with equal scores
-    double missed = 0.0;   // the better one retrieved, the other not
-    double n = 0.0;        // judged documents retrieved
+    double all = 0.0;          // all of them
+    double ranked = 0.0;       // both retrieved
+    double right = 0.0;        // both retrieved, the better one above
+    double tied = 0.0;         // both retrieved, with equal scores
+    double missed = 0.0;       // the better one retrieved, the other not
+    double n = 0.0;            // judged documents retrieved
     double tied_scores = 0.0;  // pairs of judged retrieved documents with equal scores
     double tied_labels = 0.0;  // and with equal labels
 };
 
-inline double choose2(int64_t n) { return 0.5 * static_cast<double>(n) * static_cast<double>(n - 1); }
+inline double choose2(int64_t n) {
+    return 0.5 * static_cast<double>(n) * static_cast<double>(n - 1);
+}
 
 inline double different_pairs(const std::vector<int64_t>& counts) {
     int64_t n = 0;
@@ -101,8 +103,8 @@ inline Pairs count_pairs(const Ranking& r, const Levels& levels) {
     });
     int64_t n = 0, better = 0;
     for (size_t l = 0; l < levels.size(); ++l) {
-        p.missed += static_cast<double>(better) *
-                    static_cast<double>(levels.count[l] - retrieved[l]);
+        p.missed +=
+            static_cast<double>(better) * static_cast<double>(levels.count[l] - retrieved[l]);
         better += retrieved[l];
         n += retrieved[l];
         p.tied_labels += choose2(retrieved[l]);
@@ -172,8 +174,8 @@ inline double rho(const Request& m, const Ranking& r) {
     double var_label = 0.0, var_score = 0.0, covariance = 0.0;
     int64_t before = 0;
     for (size_t l = 0; l < levels.size(); ++l) {
-        label_rank[l] = static_cast<double>(before) + 0.5 * static_cast<double>(retrieved[l] + 1) -
-                        middle;
+        label_rank[l] =
+            static_cast<double>(before) + 0.5 * static_cast<double>(retrieved[l] + 1) - middle;
         var_label += static_cast<double>(retrieved[l]) * label_rank[l] * label_rank[l];
         before += retrieved[l];
     }
@@ -235,11 +237,11 @@ inline double inferred_block(const Pool& above, const Pool& block, int64_t befor
         for (int64_t t = std::max<int64_t>(0, j - rest); t <= std::min(j, judged); ++t) {
             const auto dt = static_cast<double>(t);
             sum += chance[t] *
-                   inferred_precision(static_cast<double>(above.relevant) + dt * share,
-                                      static_cast<double>(above.other) + dt * (1.0 - share),
-                                      static_cast<double>(above.unjudged) +
-                                          static_cast<double>(j - t) * pooled,
-                                      static_cast<double>(before + j + 1));
+                   inferred_precision(
+                       static_cast<double>(above.relevant) + dt * share,
+                       static_cast<double>(above.other) + dt * (1.0 - share),
+                       static_cast<double>(above.unjudged) + static_cast<double>(j - t) * pooled,
+                       static_cast<double>(before + j + 1));
         }
         const auto left = static_cast<double>(tied - 1 - j);
         for (int64_t t = std::min(j + 1, judged); left > 0.0 && t >= 0; --t) {

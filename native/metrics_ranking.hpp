@@ -125,7 +125,7 @@ struct Scored {
 };
 
 class Ranker {
-public:
+  public:
     // `full`: every retrieved document becomes an entry, not only those with a label above 0.
     // `pooled`: labels below 0 are allowed; they mark documents that were pooled, not judged.
     Ranker(Ties ties, bool full, bool pooled)
@@ -144,7 +144,7 @@ public:
         return scan;
     }
 
-private:
+  private:
     static constexpr int64_t kCountAtMost = 96;  // with more candidates sorting is faster
 
     Scan collect(const double* label, const double* score, int64_t n, Ranking& out) {
@@ -339,8 +339,9 @@ private:
         for (int64_t b = 0; b < n_buckets; ++b) {
             const int32_t end = starts_[b];  // moved on to its end by the counting sort
             if (end - begin > kInsertAtMost)
-                std::stable_sort(sorted_.begin() + begin, sorted_.begin() + end,
-                                 [](const Scored& i, const Scored& j) { return i.score > j.score; });
+                std::stable_sort(
+                    sorted_.begin() + begin, sorted_.begin() + end,
+                    [](const Scored& i, const Scored& j) { return i.score > j.score; });
             begin = end;
         }
     }

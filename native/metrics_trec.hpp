@@ -41,8 +41,8 @@ inline double interpolated_precision(const Request& m, const Ranking& r) {
     double sum = 0.0;
     for (const double level : m.weights) {
         const double exact = level * static_cast<double>(R);
-        sum += interpolated(
-            m, r, m.round_up ? static_cast<int64_t>(exact + 0.9) : std::llround(exact));
+        sum += interpolated(m, r,
+                            m.round_up ? static_cast<int64_t>(exact + 0.9) : std::llround(exact));
     }
     return sum / static_cast<double>(m.weights.size());
 }

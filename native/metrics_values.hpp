@@ -47,10 +47,14 @@ struct Request {
     double gain_of(double label) const {
         if (!(label > 0.0)) return 0.0;
         switch (gain) {
-            case Gain::exp2: return power_gain(label);
-            case Gain::identity: return label;
-            case Gain::excess: return std::max(label - neutral, 0.0);
-            case Gain::table: break;
+            case Gain::exp2:
+                return power_gain(label);
+            case Gain::identity:
+                return label;
+            case Gain::excess:
+                return std::max(label - neutral, 0.0);
+            case Gain::table:
+                break;
         }
         const auto i = static_cast<size_t>(label);
         return i < gains.size() ? gains[i] : 0.0;  // labels outside the table are refused earlier
@@ -109,13 +113,22 @@ inline double hits(const Request& m, const Ranking& r, int64_t depth) {
 
 inline double dcg_sum(const Request& m, const Ranking& r) {
     const auto n = static_cast<int64_t>(m.discounts.size());
-    double sum = 0.0, d = 0.0;
-    int64_t before = -1;
-    for (const Entry& e : r.entries) {
-        if (e.before >= n) break;
-        if (e.before != before) d = m.discount(e.before, e.tied), before = e.before;
-        sum += m.gain_of(e.label) * d;
-    }
+    double sum = 0.0;
+    for_blocks(r, [&](size_t a, size_t b) {
+        const Entry& e = r.entries[a];
+        if (e.before >= n) return false;
+        const auto size = static_cast<int64_t>(b - a);
+        if (size == e.tied && e.label == r.entries[b - 1].label) {
+            // Documents that are all alike sum as in the ideal order, so that it has exactly 1.
+            const double gain = m.gain_of(e.label);
+            for (int64_t j = e.before; j < std::min(e.before + size, n); ++j)
+                sum += gain * m.discounts[j];
+        } else {
+            const double discount = m.discount(e.before, e.tied);
+            for (size_t i = a; i < b; ++i) sum += m.gain_of(r.entries[i].label) * discount;
+        }
+        return true;
+    });
     return sum;
 }
 
@@ -374,20 +387,24 @@ inline double err(const Request& m, const Ranking& r) {
             reach *= 1.0 - p;
             return true;
         }
-        // none[j]: mean over the subsets of size j of the documents taken so far.
+        // none[j]: mean over the subsets of size j of the documents taken so far, which are first
+        // those that stop nobody.
         const auto last = static_cast<size_t>(std::min(e.tied, depth - e.before));
+        const auto end = std::find_if(r.entries.begin() + static_cast<int64_t>(a),
+                                      r.entries.begin() + static_cast<int64_t>(b),
+                                      [](const Entry& x) { return !(x.label > 0.0); });
+        const size_t stopping = static_cast<size_t>(end - r.entries.begin());
+        auto size = static_cast<double>(e.tied) - static_cast<double>(stopping - a);
         none.assign(last + 1, 0.0);
-        auto size = static_cast<double>(e.tied) - static_cast<double>(b - a);
         for (size_t j = 0; j <= last && static_cast<double>(j) <= size; ++j) none[j] = 1.0;
         double all = 1.0;
-        for (size_t i = a; i < b; ++i) {
+        for (size_t i = a; i < stopping; ++i) {
             const double go = 1.0 - stop(r.entries[i].label);
             size += 1.0;
             all *= go;
             for (size_t j = last; j > 0; --j) {
                 const auto dj = static_cast<double>(j);
-                if (dj <= size)
-                    none[j] = ((size - dj) * none[j] + dj * go * none[j - 1]) / size;
+                if (dj <= size) none[j] = ((size - dj) * none[j] + dj * go * none[j - 1]) / size;
             }
         }
         for (size_t j = 1; j <= last; ++j)
@@ -416,9 +433,9 @@ inline double bpref(const Request& m, const Ranking& r) {
             if (bound > 0)
                 for (int64_t c = 0; c <= beside; ++c)
                     lost += static_cast<double>(std::min(above + c, bound));
-            const double mean = bound > 0 ? lost / static_cast<double>(bound) /
-                                                static_cast<double>(beside + 1)
-                                          : 0.0;
+            const double mean =
+                bound > 0 ? lost / static_cast<double>(bound) / static_cast<double>(beside + 1)
+                          : 0.0;
             sum += static_cast<double>(relevant) * (1.0 - mean);
         }
         above += beside;

@@ -138,3 +138,374 @@ def join(
             "missed": [(d, y, float("-inf")) for d, y in labels.items() if d not in answers],
         }
     return joined
+
+# --- metrics -----------------------------------------------------------------------------------
+# One query as plain lists: `ranked` are the labels of the retrieved documents, best rank first;
+# `labels` those of all its documents. NaN is unjudged, -1 pooled and not judged (infAP only).
+
+
+def metric(name, y, s, *, ties="average", docs=None, **options):
+    """Value of a metric for one query; average ties by going through every order."""
+    if name in CORRELATIONS:
+        return CORRELATIONS[name](list(y), list(s), **options)
+    measure = MEASURES[name]
+    labels = [float(v) for v in y]
+    values = [
+        measure([labels[i] for i in order], labels, **options)
+        for order in _orders(labels, list(s), ties, docs)
+    ]
+    return sum(values) / len(values)
+
+
+def _orders(y, s, ties, docs):
+    """Rankings of the retrieved documents that a tie rule allows."""
+    kept = [i for i in range(len(s)) if s[i] != -np.inf]
+
+    def low(i):
+        return y[i] if y[i] == y[i] else -1.0
+
+    if ties == "average":
+        return [[kept[i] for i in order] for order in orders_of([s[i] for i in kept])]
+    if ties == "trec":
+        first = sorted(kept, key=lambda i: docs[i], reverse=True)
+        return [sorted(first, key=lambda i: -s[i])]
+    within = {"stable": lambda i: 0, "worst": low, "best": lambda i: -low(i)}[ties]
+    return [sorted(kept, key=lambda i: (-s[i], within(i)))]
+
+
+
+def _gain(gain):
+    if gain == "exp2":
+        return lambda y: 2.0**y - 1 if y == y else 0.0
+    if gain == "identity":
+        return lambda y: y if y == y else 0.0
+    return lambda y: gain[int(y)] if y == y else 0.0
+
+
+def _discount(discount):
+    if discount == "log2":
+        return lambda rank: 1 / np.log2(1 + rank)
+    if discount == "letor":
+        return lambda rank: 1.0 if rank <= 2 else 1 / np.log2(rank)
+    return lambda rank: discount[rank - 1] if rank <= len(discount) else 0.0
+
+
+def _dcg(ranked, k, gain, discount):
+    kept = ranked if k is None else ranked[:k]
+    return sum(gain(y) * discount(rank) for rank, y in enumerate(kept, 1))
+
+
+def _ideal_order(labels):
+    return sorted((y for y in labels if y == y), reverse=True)
+
+
+def _or_empty(value, empty):
+    return value if empty == "skip" or value == value else empty
+
+
+def dcg(ranked, labels, k=None, gain="exp2", discount="log2", empty="skip"):
+    g = _gain(gain)
+    value = _dcg(ranked, k, g, _discount(discount)) if any(g(y) > 0 for y in labels) else np.nan
+    return _or_empty(value, empty)
+
+
+def ndcg(ranked, labels, k=None, gain="exp2", discount="log2", short="pad", empty="skip"):
+    g, d = _gain(gain), _discount(discount)
+    if not any(g(y) > 0 for y in labels):
+        return _or_empty(np.nan, empty)
+    if short == "zero" and k is not None and len(ranked) < k:
+        return 0.0
+    return _dcg(ranked, k, g, d) / _dcg(_ideal_order(labels), k, g, d)
+
+
+def mean_ndcg(ranked, labels, gain="exp2", discount="log2", empty="skip"):
+    if not any(_gain(gain)(y) > 0 for y in labels):
+        return _or_empty(np.nan, empty)
+    each = [ndcg(ranked, labels, k, gain, discount) for k in range(1, len(ranked) + 1)]
+    return sum(each) / len(each) if each else 0.0
+
+
+def eru(ranked, labels, half_life=5.0, neutral=0.0, empty="skip"):
+    def worth(order):
+        return sum(
+            2 ** (-(rank - 1) / (half_life - 1)) * max(y - neutral, 0)
+            for rank, y in enumerate(order, 1)
+            if y == y
+        )
+
+    best = worth(_ideal_order(labels))
+    return worth(ranked) / best if best > 0 else _or_empty(np.nan, empty)
+
+
+def _hits(ranked, k, rel):
+    return sum(y >= rel for y in (ranked if k is None else ranked[:k]))
+
+
+def _n_relevant(labels, rel):
+    return sum(y >= rel for y in labels)
+
+
+def _needs_relevant(measure):
+    def value(ranked, labels, rel=1.0, empty="skip", **options):
+        if _n_relevant(labels, rel) == 0:
+            return _or_empty(np.nan, empty)
+        return measure(ranked, labels, rel=rel, **options)
+
+    return value
+
+
+def _size(ranked, k, short="pad"):
+    if k is None:
+        return len(ranked)
+    return min(k, len(ranked)) if short == "cut" else k
+
+
+def precision(ranked, labels, rel, k=None, short="pad"):
+    size = _size(ranked, k, short)
+    return _hits(ranked, k, rel) / size if size else 0.0
+
+
+def recall(ranked, labels, rel, k=None):
+    return _hits(ranked, k, rel) / _n_relevant(labels, rel)
+
+
+def f1(ranked, labels, rel, k=None, short="pad"):
+    p, r = precision(ranked, labels, rel, k, short), recall(ranked, labels, rel, k)
+    return 2 * p * r / (p + r) if p + r > 0 else 0.0
+
+
+def success(ranked, labels, rel, k=None):
+    return float(_hits(ranked, k, rel) > 0)
+
+
+def relative_precision(ranked, labels, rel, k=None):
+    best = min(_n_relevant(labels, rel), len(ranked) if k is None else k)
+    return _hits(ranked, k, rel) / best if best else 0.0
+
+
+def set_ap(ranked, labels, rel, k=None):
+    return precision(ranked, labels, rel, k) * recall(ranked, labels, rel, k)
+
+
+def r_precision(ranked, labels, rel, multiple=1.0):
+    cut = max(1, int(multiple * _n_relevant(labels, rel) + 0.9))
+    return _hits(ranked, cut, rel) / cut
+
+
+def ap(ranked, labels, rel, k=None, norm="R"):
+    R = _n_relevant(labels, rel)
+    kept = ranked if k is None else ranked[:k]
+    total = sum(precision(ranked, labels, rel, j) for j, y in enumerate(kept, 1) if y >= rel)
+    return total / (min(R, k) if norm == "min" and k is not None else R)
+
+
+def rr(ranked, labels, rel, k=None):
+    places = [j for j, y in enumerate(ranked if k is None else ranked[:k], 1) if y >= rel]
+    return 1 / places[0] if places else 0.0
+
+
+def err(ranked, labels, k=None, top=4.0, empty="skip"):
+    if not any(y > 0 for y in labels):
+        return _or_empty(np.nan, empty)
+    value, reach = 0.0, 1.0
+    for rank, y in enumerate(ranked if k is None else ranked[:k], 1):
+        stop = (2.0**y - 1) / 2.0**top if y == y else 0.0
+        value += reach * stop / rank
+        reach *= 1 - stop
+    return value
+
+
+def rbp(ranked, labels, k=None, p=0.8, relevance="binary", rel=1.0, empty="skip"):
+    if relevance == "graded":
+        top = max([y for y in labels if y == y], default=0.0)
+        if top <= 0:
+            return _or_empty(np.nan, empty)
+        worth = [y / max(top, 1.0) if y > 0 else 0.0 for y in ranked]
+    else:
+        if _n_relevant(labels, rel) == 0:
+            return _or_empty(np.nan, empty)
+        worth = [float(y >= rel) for y in ranked]
+    kept = worth if k is None else worth[:k]
+    return (1 - p) * sum(p ** (rank - 1) * w for rank, w in enumerate(kept, 1))
+
+
+def rbp_residual(ranked, labels, p=0.8, tail="always"):
+    unseen = [(1 - p) * p ** (rank - 1) for rank, y in enumerate(ranked, 1) if y != y]
+    if tail == "if_unjudged" and not unseen:
+        return 0.0
+    return sum(unseen) + p ** len(ranked)
+
+
+def wta(ranked, labels, empty="skip"):
+    top = max((y for y in labels if y == y), default=0.0)
+    if top <= 0:
+        return _or_empty(np.nan, empty)
+    return float(bool(ranked) and ranked[0] == top)
+
+
+def bpref(ranked, labels, rel):
+    R = _n_relevant(labels, rel)
+    N = sum(y < rel for y in labels)
+    total, above = 0.0, 0
+    for y in ranked:
+        if y >= rel:
+            total += 1 - (min(above, R) / min(N, R) if above else 0.0)
+        elif y == y:
+            above += 1
+    return total / R
+
+
+def infap(ranked, labels, rel):
+    total, relevant, other, pooled, eps = 0.0, 0, 0, 0, 1e-5
+    for rank, y in enumerate(ranked, 1):
+        if y >= rel:
+            if rank == 1:
+                total += 1
+            else:
+                seen = (relevant + other + pooled) / (rank - 1)
+                share = (relevant + eps) / (relevant + other + 2 * eps)
+                total += 1 / rank + (rank - 1) / rank * seen * share
+            relevant += 1
+        elif y >= 0:
+            other += 1
+        elif y == -1:
+            pooled += 1
+    return total / _n_relevant(labels, rel)
+
+
+def judged(ranked, labels, k=None, short="pad"):
+    size = _size(ranked, k, short)
+    return sum(y == y for y in (ranked if k is None else ranked[:k])) / size if size else 0.0
+
+
+def unjudged(ranked, labels, k=None):
+    size = _size(ranked, k)
+    return sum(y != y for y in (ranked if k is None else ranked[:k])) / size if size else 0.0
+
+
+def _pair_share(ranked, labels, better):
+    """Share of pairs (i, j) with better(i, j) of which i is retrieved and j is not above it."""
+    everything = sum(better(a, b) for a in labels for b in labels)
+    if everything == 0:
+        return np.nan
+    missed = list(labels)
+    for y in ranked:
+        missed.remove(next(v for v in missed if v is y or v == y or (v != v and y != y)))
+    right = sum(better(a, b) for i, a in enumerate(ranked) for b in ranked[i + 1 :] + missed)
+    return right / everything
+
+
+def pairwise_accuracy(ranked, labels, empty="skip"):
+    return _or_empty(_pair_share(ranked, labels, lambda a, b: a > b), empty)
+
+
+def auc(ranked, labels, rel=1.0, empty="skip"):
+    return _or_empty(_pair_share(ranked, labels, lambda a, b: a >= rel > b), empty)
+
+
+def interpolated_precision(ranked, labels, rel, recall=(0.0, 0.5, 1.0), rounding="nearest"):
+    R = _n_relevant(labels, rel)
+    points = []
+    for level in recall:
+        need = int(level * R + 0.9) if rounding == "up" else int(level * R + 0.5)
+        cuts = [j for j in range(1, len(ranked) + 1) if _hits(ranked, j, rel) >= need]
+        points.append(max((precision(ranked, labels, rel, j) for j in cuts), default=0.0))
+    return sum(points) / len(points)
+
+
+def bin_g(ranked, labels, rel):
+    total = sum(
+        1 / np.log2(2 + sum(not v >= rel for v in ranked[:j]))
+        for j, y in enumerate(ranked)
+        if y >= rel
+    )
+    return total / _n_relevant(labels, rel)
+
+
+def g(ranked, labels, gain="identity", empty="skip"):
+    worth = _gain(gain)
+    best = [worth(y) for y in _ideal_order(labels)] + [0.0] * len(ranked)
+    if not best or best[0] <= 0:
+        return _or_empty(np.nan, empty)
+    total = 0.0
+    for j in range(len(ranked)):
+        cost = sum(max(b, 1.0) for b in best[: j + 1])
+        total += worth(ranked[j]) / np.log2(2 + cost - sum(worth(y) for y in ranked[: j + 1]))
+    return total / sum(best)
+
+
+def ndcg_rel(ranked, labels, gain="exp2", discount="log2", empty="skip"):
+    worth = _gain(gain)
+    n = sum(worth(y) > 0 for y in labels)
+    if n == 0:
+        return _or_empty(np.nan, empty)
+    at = [j for j, y in enumerate(ranked, 1) if worth(y) > 0]
+    total = sum(ndcg(ranked, labels, j, gain, discount) for j in at)
+    return (total + (n - len(at)) * ndcg(ranked, labels, None, gain, discount)) / n
+
+
+def r_ndcg(ranked, labels, gain="exp2", discount="log2", empty="skip"):
+    worth = _gain(gain)
+    best = [y for y in _ideal_order(labels) if worth(y) > 0]
+    if not best:
+        return _or_empty(np.nan, empty)
+    cuts = [j for j in range(1, len(best) + 1) if j == len(best) or best[j] != best[j - 1]]
+    points = [ndcg(ranked, labels, j, gain, discount) for j in cuts]
+    if len(ranked) > len(best) + 1:
+        points.append(ndcg(ranked, labels, None, gain, discount))
+    return sum(points) / len(points)
+
+
+def _retrieved_pairs(y, s):
+    kept = [(a, b) for a, b in zip(y, s, strict=True) if a == a and b != -np.inf]
+    return [(kept[i], kept[j]) for i in range(len(kept)) for j in range(i)], len(kept)
+
+
+def _tau(y, s, empty, norm):
+    if len({v for v in y if v == v}) < 2:
+        return _or_empty(np.nan, empty)
+    pairs, _ = _retrieved_pairs(y, s)
+    agree = sum(np.sign(a[0] - b[0]) * np.sign(a[1] - b[1]) for a, b in pairs)
+    scale = norm(pairs)
+    return agree / scale if scale > 0 else 0.0
+
+
+def tau_a(y, s, empty="skip"):
+    return _tau(y, s, empty, len)
+
+
+def tau_b(y, s, empty="skip"):
+    def norm(pairs):
+        free_y = sum(a[0] != b[0] for a, b in pairs)
+        free_s = sum(a[1] != b[1] for a, b in pairs)
+        return np.sqrt(free_y * free_s)
+
+    return _tau(y, s, empty, norm)
+
+
+def rho(y, s, empty="skip"):
+    if len({v for v in y if v == v}) < 2:
+        return _or_empty(np.nan, empty)
+    kept = [(a, b) for a, b in zip(y, s, strict=True) if a == a and b != -np.inf]
+
+    def mid_ranks(values):
+        return [sum(v < w for v in values) + (sum(v == w for v in values) + 1) / 2 for w in values]
+
+    if len(kept) < 2:
+        return 0.0
+    a, b = mid_ranks([v for v, _ in kept]), mid_ranks([w for _, w in kept])
+    if np.std(a) == 0 or np.std(b) == 0:
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+MEASURES = {
+    **{f.__name__: f for f in (dcg, ndcg, mean_ndcg, eru, err, rbp, rbp_residual, wta, judged)},
+    **{f.__name__: f for f in (unjudged, pairwise_accuracy, auc, g, ndcg_rel, r_ndcg)},
+    **{
+        f.__name__: _needs_relevant(f)
+        for f in (precision, recall, f1, success, relative_precision, set_ap, r_precision, ap, rr)
+    },
+    **{f.__name__: _needs_relevant(f) for f in (bpref, infap, interpolated_precision, bin_g)},
+}
+CORRELATIONS = {"tau_a": tau_a, "tau_b": tau_b, "rho": rho}

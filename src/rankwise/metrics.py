@@ -53,6 +53,7 @@ from rankwise._order_metrics import (
     infap,
     judged,
     pairwise_accuracy,
+    rbp_residual,
     rho,
     tau_a,
     tau_b,
@@ -733,50 +734,6 @@ def rbp(
         ties=ties,
         empty=empty,
     )
-
-
-def rbp_residual(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    qid: Qid = None,
-    p: float = 0.8,
-    tail: str = "always",
-    ties: str = "average",
-    docs: ArrayLike | None = None,
-) -> Floats:
-    """What RBP could still gain: the weight of unjudged ranks and of the ranks after the last.
-
-    Defined for every query. RBP of the complete judgements lies between RBP and RBP + residual.
-
-    Parameters
-    ----------
-    y_true, y_score : array-like of shape (n_docs,)
-        Labels and scores.
-    qid : array-like of shape (n_docs,) or Groups, optional
-        Query of each document.
-    p : float
-        Persistence, above 0 and below 1.
-    tail : {"always", "if_unjudged"}
-        Whether the unseen tail counts in a list that is judged throughout.
-    ties, docs
-        See :mod:`rankwise.metrics`.
-
-    Returns
-    -------
-    float64 array of shape (n_queries,), 0 to 1, lower is better
-
-    Examples
-    --------
-    >>> from rankwise.metrics import rbp_residual
-    >>> rbp_residual([1, float("nan")], [2, 1], p=0.5)
-    array([0.5])
-
-    References
-    ----------
-    [Moffat2008]_
-    """
-    return value("rbp_residual", y_true, y_score, qid, docs, p=p, tail=tail, ties=ties)
 
 
 def wta(
