@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from rankwise.losses import Squared as Squared
     from rankwise.losses import SquaredHingePairs as SquaredHingePairs
     from rankwise.losses import parse_loss as parse_loss
+    from rankwise.metrics import METRICS as METRICS
+    from rankwise.metrics import PRESETS as PRESETS
     from rankwise.metrics import Metric as Metric
     from rankwise.metrics import evaluate as evaluate
     from rankwise.metrics import parse_metric as parse_metric
@@ -98,7 +100,7 @@ _PUBLIC = {
     "lambdas": ["LambdaRank"],
     "linear": ["LinearRanker", "RankSVM"],
     "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],
-    "metrics": ["Metric", "evaluate", "parse_metric", "parse_metrics"],
+    "metrics": ["METRICS", "PRESETS", "Metric", "evaluate", "parse_metric", "parse_metrics"],
     "plots": ["DepthCurve", "depth_curve", "plot_depth", "plot_differences", "plot_means"],
     "prepare": ["QueryKFold", "QueryScaler"],
     "recipes": ["RECIPES", "make_ranker"],
