@@ -81,8 +81,8 @@ Value look_up(const std::map<std::string, Value>& names, const std::string& name
 
 void make_request(Request* self, const std::string& function, int64_t k, double rel,
                   double parameter, double neutral, const std::string& gain, bool cut_short,
-                  bool zero_short, bool norm_min, bool tail_always, bool round_up, double empty,
-                  In<double> gains, In<double> discounts, In<double> weights) {
+                  bool zero_short, bool norm_min, bool together, bool tail_always, bool round_up,
+                  double empty, In<double> gains, In<double> discounts, In<double> weights) {
     new (self) Request();
     self->function = look_up(kFunctions, function);
     self->k = k;
@@ -93,6 +93,7 @@ void make_request(Request* self, const std::string& function, int64_t k, double 
     self->cut_short = cut_short;
     self->zero_short = zero_short;
     self->norm_min = norm_min;
+    self->together = together;
     self->tail_always = tail_always;
     self->round_up = round_up;
     self->empty = empty;
@@ -147,9 +148,9 @@ nb::tuple compute(const std::vector<const Request*>& requests, const std::string
 void bind_metrics(nb::module_& m) {
     nb::class_<Request>(m, "Request", "One metric with its conventions, as the kernel reads it.")
         .def("__init__", &make_request, "function"_a, nb::kw_only(), "k"_a, "rel"_a, "parameter"_a,
-             "neutral"_a, "gain"_a, "cut_short"_a, "zero_short"_a, "norm_min"_a, "tail_always"_a,
-             "round_up"_a, "empty"_a, "gains"_a.noconvert(), "discounts"_a.noconvert(),
-             "weights"_a.noconvert());
+             "neutral"_a, "gain"_a, "cut_short"_a, "zero_short"_a, "norm_min"_a, "together"_a,
+             "tail_always"_a, "round_up"_a, "empty"_a, "gains"_a.noconvert(),
+             "discounts"_a.noconvert(), "weights"_a.noconvert());
     m.def("compute_metrics", &compute, "requests"_a, "ties"_a, "full"_a, "pooled"_a,
           "label"_a.noconvert(), "score"_a.noconvert(), "offsets"_a.noconvert(), "n_threads"_a = 0,
           "Values (n_requests, n_queries), largest label, labels valid, scores valid.");

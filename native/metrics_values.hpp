@@ -37,6 +37,7 @@ struct Request {
     bool cut_short = false;   // a list shorter than k divides by its own length
     bool zero_short = false;  // a list shorter than k has value 0
     bool norm_min = false;    // average precision divides by min(R, k)
+    bool together = false;    // tied documents enter average precision at once, as one rank
     bool tail_always = true;  // RBP's residual counts the unseen tail of a fully judged list
     bool round_up = false;    // a share of R documents is rounded up from .1
     double empty = std::numeric_limits<double>::quiet_NaN();
@@ -188,6 +189,7 @@ inline int64_t precision_size(const Request& m, const Ranking& r) {
 
 inline double precision(const Request& m, const Ranking& r) {
     if (count_relevant(m, r) == 0) return m.empty;
+    if (m.zero_short && r.n_ranked < m.k) return 0.0;
     return precision_of(hits(m, r, m.depth(r)), precision_size(m, r));
 }
 
@@ -353,6 +355,9 @@ inline double ap(const Request& m, const Ranking& r) {
         if (relevant == 0.0) return true;
         if (e.tied == 1) {
             sum += (above + 1.0) / static_cast<double>(e.before + 1);
+        } else if (m.together) {
+            const int64_t rank = e.before + e.tied;
+            if (rank <= depth) sum += relevant * (above + relevant) / static_cast<double>(rank);
         } else {
             const auto size = static_cast<double>(e.tied);
             const double others = (relevant - 1.0) / (size - 1.0);

@@ -148,8 +148,10 @@ def metric(name, y, s, *, ties="average", docs=None, **options):
     """Value of a metric for one query; average ties by going through every order."""
     if name in CORRELATIONS:
         return CORRELATIONS[name](list(y), list(s), **options)
-    measure = MEASURES[name]
     labels = [float(v) for v in y]
+    if ties == "together":
+        return _ap_together(labels, list(s), **options)
+    measure = MEASURES[name]
     values = [
         measure([labels[i] for i in order], labels, **options)
         for order in _orders(labels, list(s), ties, docs)
@@ -262,6 +264,8 @@ def _size(ranked, k, short="pad"):
 
 def precision(ranked, labels, rel, k=None, short="pad"):
     size = _size(ranked, k, short)
+    if short == "zero" and len(ranked) < size:
+        return 0.0
     return _hits(ranked, k, rel) / size if size else 0.0
 
 
@@ -297,6 +301,19 @@ def ap(ranked, labels, rel, k=None, norm="R"):
     kept = ranked if k is None else ranked[:k]
     total = sum(precision(ranked, labels, rel, j) for j, y in enumerate(kept, 1) if y >= rel)
     return total / (min(R, k) if norm == "min" and k is not None else R)
+
+
+def _ap_together(y, s, k=None, rel=1.0, empty="skip"):
+    """AP where each threshold on the score admits all documents that reach it."""
+    R = _n_relevant(y, rel)
+    if R == 0:
+        return _or_empty(np.nan, empty)
+    total = 0.0
+    for label, score in zip(y, s, strict=True):
+        admitted = [a for a, b in zip(y, s, strict=True) if b >= score]
+        if label >= rel and score > -np.inf and (k is None or len(admitted) <= k):
+            total += sum(a >= rel for a in admitted) / len(admitted)
+    return total / R
 
 
 def rr(ranked, labels, rel, k=None):

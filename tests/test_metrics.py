@@ -183,6 +183,7 @@ SETTINGS = [
     ("precision@3", {"k": 3}),
     ("precision", {}),
     ("precision(short=cut, rel=2)@4", {"k": 4, "short": "cut", "rel": 2}),
+    ("precision(short=zero)@3", {"k": 3, "short": "zero"}),
     ("recall@2", {"k": 2}),
     ("recall", {}),
     ("f1@2", {"k": 2}),
@@ -298,6 +299,15 @@ def test_trec_ties_follow_document_ids(lists, data):
         metric = parse_metric(text)(ties="trec")
         got = metric.per_query(y, s, qid=qid, docs=docs)
         same(got, expected_values(metric, y, s, qid, given_options, docs, ties="trec"))
+
+
+@given(ranked_lists(max_docs=7))
+@settings(max_examples=50)
+def test_ap_with_ties_together(lists):
+    y, s, qid = lists
+    for text, options in [("ap", {}), ("ap(rel=2)@4", {"rel": 2, "k": 4})]:
+        got = parse_metric(text)(ties="together").per_query(y, s, qid=qid)
+        same(got, expected_values(AP, y, s, qid, options, ties="together"))
 
 
 @given(ranked_lists(max_docs=5, max_queries=1, labels=[-1.0, 0.0, 1.0]))
@@ -779,12 +789,14 @@ def test_kernel_refuses_other_dtypes_and_layouts():
         (lambda: NDCG(discount=[]), r"a discount per rank"),
         (lambda: NDCG(discount=[1, NAN]), r"a discount per rank"),
         (lambda: NDCG(ties="random"), r"ndcg: ties must be one of 'average', .* got 'random'"),
+        (lambda: NDCG(short="cut"), r"ndcg: short must be one of 'pad', 'zero', got 'cut'"),
         (lambda: NDCG(empty=0.5), r"ndcg: empty must be 'skip', 0.0 or 1.0, got 0.5"),
         (lambda: AP(rel=0), r"ap: rel must be a number above 0, got 0"),
         (lambda: RBP(p=1), r"rbp: p must be below 1, got 1"),
         (lambda: RBP(p=0), r"rbp: p must be a number above 0 and at most 1, got 0"),
         (lambda: metrics.ERU(half_life=1), r"eru: half_life must be a number above 1, got 1"),
         (lambda: metrics.MEAN_NDCG @ 3, r"mean_ndcg: has no cutoff, got k=3"),
+        (lambda: NDCG(ties="together"), r"ndcg: has no definition under ties='together', which is"),
         (lambda: parse_metric("g(ties=average)"), r"g: has no definition under ties='average'"),
         (lambda: metrics.ndcg([1, 0], [1]),
          r"ndcg: y_true and y_score must have the same length, got 2 and 1"),

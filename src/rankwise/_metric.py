@@ -27,7 +27,7 @@ Options = Mapping[str, Any]
 Qid = ArrayLike | Groups | None
 Table = str | Sequence[float]
 
-TIES = ("average", "stable", "trec", "worst", "best")
+TIES = ("average", "stable", "trec", "worst", "best", "together")
 
 
 class Mean(NamedTuple):
@@ -181,6 +181,7 @@ class Spec:
     needs_all: bool = False  # every retrieved document, not only those with a label above 0
     pooled: bool = False  # label -1 is allowed: pooled, not judged
     ordered: bool = False  # no definition for ties="average"
+    shorts: tuple[str, ...] = ()  # what may happen to a list shorter than k
     discounts: Callable[[Options, int], Floats] | None = None
     parameter: str | None = None  # the option the kernel takes as its parameter
 
@@ -200,6 +201,7 @@ class Spec:
             cut_short=options.get("short") == "cut",
             zero_short=options.get("short") == "zero",
             norm_min=options.get("norm") == "min",
+            together=options.get("ties") == "together",
             tail_always=options.get("tail") != "if_unjudged",
             round_up=options.get("rounding") == "up",
             empty=np.nan if empty == "skip" else empty,
@@ -218,15 +220,15 @@ _SUM = {"mean": "sum"}
 _ELEVEN = tuple(i / 10 for i in range(11))
 
 SPECS: dict[str, Spec] = {
-    "ndcg": Spec({"short": "pad", **_GRADED}, discounts=_rank_discounts),
+    "ndcg": Spec({"short": "pad", **_GRADED}, discounts=_rank_discounts, shorts=("pad", "zero")),
     "dcg": Spec(_GRADED, discounts=_rank_discounts),
     "mean_ndcg": Spec(_GRADED, has_k=False, discounts=_rank_discounts),
     "eru": Spec(
         {"half_life": 5.0, "neutral": 0.0, **_COMMON}, has_k=False, discounts=_half_lives
     ),
-    "precision": Spec({"short": "pad", **_BINARY}),
+    "precision": Spec({"short": "pad", **_BINARY}, shorts=("pad", "cut", "zero")),
     "recall": Spec(_BINARY),
-    "f1": Spec({"short": "pad", **_BINARY}),
+    "f1": Spec({"short": "pad", **_BINARY}, shorts=("pad", "cut")),
     "success": Spec(_BINARY),
     "r_precision": Spec({"multiple": 1.0, **_BINARY}, has_k=False, parameter="multiple"),
     "ap": Spec({"norm": "R", **_BINARY}),
@@ -240,7 +242,7 @@ SPECS: dict[str, Spec] = {
     "wta": Spec(_COMMON, has_k=False),
     "bpref": Spec(_BINARY, has_k=False, needs_all=True),
     "infap": Spec(_BINARY, has_k=False, needs_all=True, pooled=True),
-    "judged": Spec({"short": "pad", "ties": "average"}, needs_all=True),
+    "judged": Spec({"short": "pad", "ties": "average"}, needs_all=True, shorts=("pad", "cut")),
     "unjudged": Spec({"ties": "average"}, needs_all=True),
     "pairwise_accuracy": Spec(_COMMON, has_k=False, needs_all=True),
     "auc": Spec(_BINARY, has_k=False, needs_all=True),
@@ -307,11 +309,7 @@ class Metric:
         if self.k is not None and not spec.has_k:
             raise ValueError(f"{self.name}: has no cutoff, got k={self.k!r}")
         object.__setattr__(self, "changed", _changed(self.name, spec, self.changed))
-        if spec.ordered and self.options["ties"] == "average":
-            raise ValueError(
-                f"{self.name}: has no definition under ties='average'; "
-                "choose 'stable', 'trec', 'worst' or 'best'"
-            )
+        _check_ties(self.name, spec, self.options["ties"])
         object.__setattr__(self, "k", None if self.k is None else int(self.k))
 
     def __hash__(self) -> int:
@@ -521,7 +519,22 @@ def _changed(name: str, spec: Spec, options: Options) -> dict[str, Any]:
                 f"{', '.join(['k'] * spec.has_k + sorted(defaults))}{hint}"
             )
     checked = {o: OPTIONS[o](name, o, options[o]) for o in defaults if o in options}
+    if "short" in checked:
+        _validate.choice(name, "short", checked["short"], spec.shorts)
     return {o: value for o, value in checked.items() if value != defaults[o]}
+
+
+def _check_ties(name: str, spec: Spec, ties: str) -> None:
+    if spec.ordered and ties == "average":
+        raise ValueError(
+            f"{name}: has no definition under ties='average'; "
+            "choose 'stable', 'trec', 'worst' or 'best'"
+        )
+    if ties == "together" and name != "ap":
+        raise ValueError(
+            f"{name}: has no definition under ties='together', which is for ap only; "
+            "choose 'average', 'stable', 'trec', 'worst' or 'best'"
+        )
 
 
 def _text(value: Any) -> str:
@@ -553,7 +566,8 @@ def compute(
     calls: dict[tuple[str, str, bool], list[int]] = {}
     for i, metric in enumerate(metrics):
         options = metric.options
-        key = (options["ties"], options["scores"], SPECS[metric.name].pooled)
+        ties = "average" if options["ties"] == "together" else options["ties"]
+        key = (ties, options["scores"], SPECS[metric.name].pooled)
         calls.setdefault(key, []).append(i)
     for (ties, precision, _), members in calls.items():
         wanted = [metrics[i] for i in members]

@@ -17,14 +17,14 @@ _COUNTS = ("retrieved", "relevant", "relevant_retrieved", "nonrelevant_retrieved
 _BINARY = ("precision", "recall", "f1", "success", "ap", "r_precision", "rr")
 
 
-def _letor(**ndcg: Any) -> dict[str, Options]:
+def _letor(*, precision: str) -> dict[str, Options]:
     counted: Options = {"ties": "stable", "empty": 0.0}
     graded: Options = {**counted, "discount": "letor"}
     return {
-        "ndcg": {**graded, **ndcg},
+        "ndcg": {**graded, "short": "zero"},
         "mean_ndcg": graded,
         "dcg": graded,
-        "precision": counted,
+        "precision": {**counted, "short": precision},
         "ap": counted,
     }
 
@@ -49,12 +49,12 @@ def _trec(rounding: str, **extra: Any) -> dict[str, Options]:
 
 
 def _tables() -> dict[str, dict[str, Options]]:
-    letor4 = _letor(short="zero")
+    letor4 = _letor(precision="pad")
     stable: Options = {"ties": "stable"}
     return {
         "trec_eval": _trec("nearest"),
         "trec_eval9": _trec("up", scores="float32"),
-        "letor3": _letor(),
+        "letor3": _letor(precision="zero"),
         "letor4": letor4,
         "mslr": {
             name: {**options, "rel": 2.0} if name in _BINARY else options
@@ -71,12 +71,19 @@ def _tables() -> dict[str, dict[str, Options]]:
         },
         "catboost": {
             "ndcg": {"ties": "worst", "empty": 1.0, "gain": "identity"},
+            "dcg": {"ties": "worst", "empty": 0.0, "gain": "identity"},
             "ap": {"ties": "worst", "empty": 0.0, "norm": "min"},
             "precision": {"ties": "worst", "empty": 0.0, "short": "cut"},
+            "recall": {"ties": "worst", "empty": 1.0},
+            "rr": {"ties": "worst", "empty": 0.0},
+            "pairwise_accuracy": {"empty": 0.0},
+            "auc": {"empty": 0.0},
         },
         "sklearn": {
             "ndcg": {"gain": "identity", "empty": 0.0},
             "dcg": {"gain": "identity", "empty": 0.0},
+            "ap": {"ties": "together", "empty": 0.0},
+            "auc": {},
         },
     }
 

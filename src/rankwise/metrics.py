@@ -10,7 +10,8 @@ Conventions are keywords, the same everywhere:
 ``ties``
     ``"average"``: the expected value over the orders of tied documents [McSherry2008]_;
     ``"stable"``: input order; ``"trec"``: document id, descending (needs ``docs``); ``"worst"`` and
-    ``"best"``: smaller or larger labels first.
+    ``"best"``: smaller or larger labels first; ``"together"``, for AP only: the documents of a tie
+    enter at once, all of them at its last rank.
 ``empty``
     Value of a query without relevant documents: ``"skip"`` (NaN, left out of means), 0.0 or 1.0.
 ``rel``
@@ -313,8 +314,8 @@ def precision(
         Query of each document.
     k : int, optional
         Cutoff; the whole list unless given.
-    short : {"pad", "cut"}
-        A list of fewer than ``k`` documents divides by ``k``, or by its length.
+    short : {"pad", "cut", "zero"}
+        A list of fewer than ``k`` documents divides by ``k``, or by its length, or has value 0.
     rel : float
         Smallest label that is relevant.
     ties, empty, docs
