@@ -116,7 +116,7 @@ def write_dense(path: Path, megabytes: int) -> None:
     X = np.round(queries.X.astype(np.float64), 6)
     rw.write(queries.with_features(X), path)
     small = queries.take(range(min(len(queries), 40))).with_features(X[: queries.offsets[40]])
-    rw.write(small, f"{path}.small")
+    rw.write(small, f"{path}.small", format="letor")
     # LightGBM does not read query ids in text.
     with open(path, "rb") as source, open(f"{path}.bare", "wb") as bare:
         for line in source:
