@@ -58,3 +58,10 @@ def test_links_of_the_pages_exist():
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_api_page_is_current(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import make_api
+
+    assert (ROOT / "docs" / "api.md").read_text() == make_api.page(), "run python docs/make_api.py"
