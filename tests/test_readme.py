@@ -21,18 +21,19 @@ def blocks(page: Path, language: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_python_of_the_page_runs(page, tmp_path, monkeypatch):
-    source = "\n".join(blocks(page, "python"))
-    if ">>>" not in source:
-        assert not source, (
-            f"{page.name}: Python blocks must be sessions with >>> so that they are checked"
-        )
-        return
+    """Sessions with ``>>>`` print what they show; other blocks run; all share one namespace."""
     monkeypatch.chdir(tmp_path)
-    test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
+    names: dict[str, object] = {}
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    failed, tried = doctest.DocTestRunner(optionflags=flags).run(test)
-    assert tried > 0
-    assert failed == 0
+    for source in blocks(page, "python"):
+        if ">>>" not in source:
+            exec(compile(source, page.name, "exec"), names)
+            continue
+        test = doctest.DocTestParser().get_doctest(source, names, page.name, str(page), 0)
+        failed, tried = doctest.DocTestRunner(optionflags=flags).run(test, clear_globs=False)
+        names = test.globs
+        assert tried > 0
+        assert failed == 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
