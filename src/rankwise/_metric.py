@@ -361,7 +361,8 @@ class Metric:
         -------
         float64 array of shape (n_queries,), queries in order of first appearance.
         """
-        return compute(self.name, [self], y_true, y_score, qid, docs)[0]
+        values: Floats = compute(self.name, [self], y_true, y_score, qid, docs)[0]
+        return values
 
     def mean(
         self,

@@ -156,22 +156,21 @@ def number(
 ) -> float:
     """A finite number inside a range."""
     kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
-    ok = isinstance(value, kinds) and not isinstance(value, bool) and np.isfinite(value)
-    if ok:
-        v = float(value)  # type: ignore[arg-type]
-        ok = (v > low if open_low else v >= low) and v <= high
-    if not ok:
-        kind = "an integer" if integer else "a number"
-        bounds = []
-        if np.isfinite(low):
-            bounds.append(f"{'above' if open_low else 'of at least'} {low:g}")
-        if np.isfinite(high):
-            bounds.append(f"at most {high:g}")
-        raise ValueError(
-            f"{where}: {name} must be {' '.join([kind, ' and '.join(bounds)]).strip()}, "
-            f"got {value!r}"
-        )
-    return int(value) if integer else float(value)  # type: ignore[call-overload, no-any-return]
+    if (
+        isinstance(value, kinds)
+        and not isinstance(value, bool)
+        and np.isfinite(value)
+        and (value > low if open_low else value >= low)
+        and value <= high
+    ):
+        return int(value) if integer else float(value)
+    bounds = []
+    if np.isfinite(low):
+        bounds.append(f"{'above' if open_low else 'of at least'} {low:g}")
+    if np.isfinite(high):
+        bounds.append(f"at most {high:g}")
+    kind = " ".join(["an integer" if integer else "a number", " and ".join(bounds)]).strip()
+    raise ValueError(f"{where}: {name} must be {kind}, got {value!r}")
 
 
 def matrix(where: str, X: Any, *, n_features: int | None = None, nan: bool = True) -> Any:

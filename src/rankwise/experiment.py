@@ -12,7 +12,7 @@ validation queries. Test queries are scored once, by the ranker that was kept.
 >>> [o.name for o in experiment.outcomes]
 ['random', 'ranksvm']
 >>> experiment.outcomes[1].choices[0].tried
-8
+16
 """
 
 from __future__ import annotations

@@ -9,7 +9,10 @@ Queries(1300 queries, 39000 documents, 6 features, dense float64)
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise import _validate
 from rankwise.data import Queries
@@ -88,11 +91,11 @@ def _web(n_queries: int, n_docs: int, rng: np.random.Generator, dtype: type) -> 
     sizes = np.maximum(sizes.astype(np.int64), 1)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     n = int(offsets[-1])
-    query = np.repeat(np.arange(n_queries), sizes)
+    query = np.repeat(np.arange(n_queries), sizes.tolist())
     # Eight hidden causes: five belong to the document, three to the query alone.
     causes = rng.standard_normal((n, 8))
     causes[:, 5:] = rng.standard_normal((n_queries, 3))[query]
-    X = np.empty((n, 136), dtype=dtype)
+    X: NDArray[Any] = np.empty((n, 136), dtype=dtype)
     for j in range(136):
         a, b = causes[:, j % 8], causes[:, (j * 3 + 1) % 5]
         v = 0.8 * a + 0.4 * b * (j % 8 < 5) + 0.5 * rng.standard_normal(n) * (j % 8 < 5)
