@@ -22,6 +22,7 @@ sentence.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import io
 import json
@@ -206,7 +207,7 @@ def _pack_array(
             f"save: {where} must be an array of numbers or text, got dtype {value.dtype}"
         )
     buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, value, allow_pickle=False)
+    np.lib.format.write_array(buffer, value, version=(1, 0), allow_pickle=False)
     entries[f"{entry}.npy"] = buffer.getvalue()
     return {"array": f"{entry}.npy"}
 
@@ -273,18 +274,17 @@ def _unpack(packed: Any, entries: dict[str, bytes]) -> Any:
 
 def _unpack_array(name: str, entries: dict[str, bytes]) -> NDArray[Any]:
     data = entries[name]
-    file = io.BytesIO(data)
-    version = np.lib.format.read_magic(file)
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    shape, fortran, dtype = read[version](file)
+    # Version 1.0 of NumPy's format: magic, length of the header, a dictionary of literals, values.
+    start = 10 + int.from_bytes(data[8:10], "little")
+    if not data.startswith(b"\x93NUMPY\x01\x00") or len(data) < start:
+        raise _Damaged(f"the entry {name}, which is no array")
+    header = ast.literal_eval(data[10:start].decode("latin1").strip())
+    dtype, shape = np.dtype(header["descr"]), header["shape"]
     # The size is checked before anything is allocated for the shape.
-    if dtype.kind not in _KINDS or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+    if dtype.kind not in _KINDS or math.prod(shape) * dtype.itemsize != len(data) - start:
         raise _Damaged(f"the array {name} of shape {shape} in {len(data)} bytes")
-    flat = np.frombuffer(data, dtype, offset=file.tell())
-    return flat.reshape(shape, order="F" if fortran else "C").copy(order="K")
+    flat = np.frombuffer(data, dtype, offset=start)
+    return flat.reshape(shape, order="F" if header["fortran_order"] else "C").copy(order="K")
 
 
 def _unpack_scalar(content: Any, entries: dict[str, bytes]) -> Any:
@@ -364,6 +364,7 @@ def check_trees(text: str, n_features: int, n_trees: int) -> None:
         or len(header["feature_names"].split(" ")) != n_features
         or len(header["feature_infos"].split(" ")) != n_features
         or len(sizes) != n_trees
+        or any(line.count("=") > 1 for line in head.split("\n"))
         or not text.isascii()
     ):
         raise _Damaged("a tree model with an odd header")
