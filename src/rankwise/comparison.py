@@ -264,7 +264,8 @@ def compare(
     correction : {"holm", "bh"} or None
         Applied once to the p-values of all systems and metrics.
     interval : {"bca", "t"}
-        How the intervals of means and of mean differences are made.
+        How the intervals of means and of mean differences are made. With fewer than about 100
+        queries ``"t"`` covers a mean difference better (measured in docs/compare.md).
     confidence : float
         Nominal coverage of the intervals; a star marks corrected p-values below one minus it.
     n_resamples : int

@@ -477,6 +477,10 @@ def bootstrap_interval(
 
     Notes
     -----
+    Of few values a bootstrap sees too little of the tails: on TREC topics the interval of a mean
+    difference covers about 92 % from 50 topics and 94 % from 100, where :func:`t_interval` covers
+    about 94 and 95 %.
+
     O(n_queries * n_resamples). Equal to ``scipy.stats.bootstrap`` on the same resamples; written
     out because for a mean everything but the resampling has a closed form, and a table of
     intervals can share the resamples.
