@@ -26,13 +26,13 @@ SCRIPTS = {
     "rankwise": """
 import sys, rankwise as rw
 result = rw.evaluate_files(sys.argv[2], sys.argv[1],
-                           "ndcg_cut_10,map,recip_rank,P_10,recall_100", preset="trec_eval9")
+                           "ndcg_cut_10,map,recip_rank,P_10,recall_100", preset="trec_eval")
 print(*(result.means(m)[0].value for m in result.metrics))
 """,
     "rankwise, 1 thread": """
 import sys, rankwise as rw
 result = rw.evaluate_files(sys.argv[2], sys.argv[1], "ndcg_cut_10,map,recip_rank,P_10,recall_100",
-                           preset="trec_eval9", n_threads=1)
+                           preset="trec_eval", n_threads=1)
 print(*(result.means(m)[0].value for m in result.metrics))
 """,
     "pytrec_eval": """
@@ -97,7 +97,7 @@ def write_files(folder: Path, n_topics: int, n_docs: int, n_judged: int) -> tupl
             scores = np.sort(rng.normal(12, 4, n_docs))[::-1]
             rows = zip(docs[:n_docs].tolist(), scores.tolist(), strict=True)
             run_file.writelines(
-                f"{topic} Q0 D{doc:07d} {i} {score:.6f} bench\n"
+                f"{topic} Q0 D{doc:07d} {i} {score:.5f} bench\n"
                 for i, (doc, score) in enumerate(rows, start=1)
             )
             judged = docs[n_docs - n_judged // 2 :][:n_judged]

@@ -26,16 +26,19 @@ trec::Strings strings(const Bytes& bytes, const Offsets& offsets) {
             static_cast<int64_t>(offsets.shape(0)) - 1};
 }
 
-Out<uint8_t> move_bytes(std::vector<char>&& bytes) {
-    auto* kept = new std::vector<char>(std::move(bytes));
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<char>*>(p); });
-    return Out<uint8_t>(reinterpret_cast<uint8_t*>(kept->data()), {kept->size()}, owner);
+// Hands a buffer's memory to NumPy without copying it.
+template <class To, class From>
+Out<To> hand_over(trec::Buffer<From>&& buffer) {
+    static_assert(sizeof(To) == sizeof(From));
+    auto* kept = new trec::Buffer<From>(std::move(buffer));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<trec::Buffer<From>*>(p); });
+    return Out<To>(reinterpret_cast<To*>(kept->data()), {kept->size()}, owner);
 }
 
 using Column = std::pair<Out<uint8_t>, Out<int64_t>>;
 
 Column move_text(trec::Text&& text) {
-    return {move_bytes(std::move(text.bytes)), move_array(std::move(text.offsets))};
+    return {hand_over<uint8_t>(std::move(text.bytes)), hand_over<int64_t>(std::move(text.offsets))};
 }
 
 auto read(bool is_run, Bytes data, const std::string& name, bool subtopics, int n_threads) {
@@ -45,8 +48,8 @@ auto read(bool is_run, Bytes data, const std::string& name, bool subtopics, int 
         c = trec::read_columns(is_run ? trec::Kind::run : trec::Kind::qrels, text_of(data), name,
                                subtopics, n_threads);
     }
-    return std::make_tuple(move_text(std::move(c.topics)), move_array(std::move(c.offsets)),
-                           move_text(std::move(c.docs)), move_array(std::move(c.value)),
+    return std::make_tuple(move_text(std::move(c.topics)), hand_over<int64_t>(std::move(c.offsets)),
+                           move_text(std::move(c.docs)), hand_over<double>(std::move(c.value)),
                            move_text(std::move(c.extra)), nb::bytes(c.tag.data(), c.tag.size()),
                            c.rank_conflicts);
 }
@@ -88,9 +91,10 @@ struct Index {
 };
 
 auto joined(trec::Joined&& j) {
-    return std::make_tuple(move_array(std::move(j.topics)), move_array(std::move(j.offsets)),
-                           move_array(std::move(j.label)), move_array(std::move(j.score)),
-                           move_array(std::move(j.source)), j.n_pooled);
+    return std::make_tuple(
+        hand_over<int64_t>(std::move(j.topics)), hand_over<int64_t>(std::move(j.offsets)),
+        hand_over<double>(std::move(j.label)), hand_over<double>(std::move(j.score)),
+        hand_over<int64_t>(std::move(j.source)), j.n_pooled);
 }
 
 // Owns what a trec::TextJoin points into.

@@ -125,9 +125,9 @@ struct Lists {
         int64_t topic;
         size_t begin, end;
     };
-    std::vector<double> label, score;
+    Buffer<double> label, score;
     // Where each document is: a row of the run from 0, or -1 - row of the qrels. Kept on request.
-    std::vector<int64_t> source;
+    Buffer<int64_t> source;
     std::vector<Topic> topics;
     std::vector<std::string_view> others;  // topics of the run without judgements
     int64_t rank_conflicts = 0;
@@ -195,10 +195,10 @@ inline void join_topic(const Judgements& judged, int64_t t, std::string_view qid
 
 // Queries of joined documents, ready for a metric.
 struct Joined {
-    std::vector<int64_t> topics;  // of the qrels
-    std::vector<int64_t> offsets{0};
-    std::vector<double> label, score;
-    std::vector<int64_t> source;
+    Buffer<int64_t> topics;  // of the qrels
+    Buffer<int64_t> offsets{0};
+    Buffer<double> label, score;
+    Buffer<int64_t> source;
     int64_t n_pooled = 0;
 };
 
@@ -335,7 +335,8 @@ class TextJoin {
         if (at_ == n_chunks && tag_.empty())
             throw std::invalid_argument(name_ + ": expected at least one line, got an empty file");
         if (!contiguous_) return false;
-        out = concatenate(places, false, n_threads);
+        // A block's lists are small: copying them is over before another thread has woken.
+        out = concatenate(places, false, 1);
         out.n_pooled = n_pooled;
         return true;
     }

@@ -4,17 +4,41 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "parallel.hpp"
 #include "trec_text.hpp"
 
 namespace rankwise::trec {
+
+// A vector whose new entries are uninitialised: it is about to be filled.
+template <class T>
+struct Uninitialised : std::allocator<T> {
+    Uninitialised() = default;
+    template <class U>
+    Uninitialised(const Uninitialised<U>&) noexcept {}
+    template <class U>
+    struct rebind {
+        using other = Uninitialised<U>;
+    };
+    template <class U>
+    void construct(U* p) noexcept {
+        ::new (static_cast<void*>(p)) U;
+    }
+    template <class U, class... Arguments>
+    void construct(U* p, Arguments&&... arguments) {
+        ::new (static_cast<void*>(p)) U(std::forward<Arguments>(arguments)...);
+    }
+};
+template <class T>
+using Buffer = std::vector<T, Uninitialised<T>>;
 
 // A column of strings: one piece of memory and where each string starts in it.
 struct Strings {
@@ -29,8 +53,8 @@ struct Strings {
 
 // The same, owned.
 struct Text {
-    std::vector<char> bytes;
-    std::vector<int64_t> offsets{0};
+    Buffer<char> bytes;
+    Buffer<int64_t> offsets{0};
 
     void append(std::string_view s) {
         bytes.insert(bytes.end(), s.begin(), s.end());
@@ -44,8 +68,8 @@ struct Text {
 // Rows grouped by topic, topics in order of first appearance, rows of a topic in file order.
 struct Columns {
     Text topics, docs, extra;
-    std::vector<int64_t> offsets{0};
-    std::vector<double> value;
+    Buffer<int64_t> offsets{0};
+    Buffer<double> value;
     std::string tag;
     int64_t rank_conflicts = 0;
 };
@@ -287,7 +311,7 @@ inline void order_by_score(const double* score, int64_t n, std::vector<int64_t>&
 }
 
 // Copies the segments to their places in the grouped columns.
-inline std::vector<int64_t> gather_columns(
+inline Buffer<int64_t> gather_columns(
     Kind kind, bool keep_extra, const std::vector<std::pair<const Chunk*, const Segment*>>& order,
     Columns& out, int n_threads) {
     const auto n_segments = static_cast<int64_t>(order.size());
@@ -304,7 +328,7 @@ inline std::vector<int64_t> gather_columns(
     out.value.resize(n);
     out.docs.bytes.resize(byte[n_segments]);
     out.docs.offsets.resize(n + 1);
-    std::vector<int64_t> rank(kind == Kind::run ? n : 0);
+    Buffer<int64_t> rank(kind == Kind::run ? n : 0);
     if (keep_extra) {
         out.extra.bytes.resize(more[n_segments]);
         out.extra.offsets.resize(n + 1);
@@ -370,7 +394,7 @@ inline Columns read_columns(Kind kind, std::string_view text, const std::string&
         throw std::invalid_argument(name + ": expected at least one line, got an empty file");
     for (const Chunk& chunk : chunks)
         if (!chunk.tag.empty()) out.tag = std::string(chunk.tag);
-    const std::vector<int64_t> rank = gather_columns(kind, keep_extra, order, out, n_threads);
+    const Buffer<int64_t> rank = gather_columns(kind, keep_extra, order, out, n_threads);
 
     const auto n_topics = static_cast<int64_t>(out.offsets.size()) - 1;
     std::vector<int64_t> conflicts(n_topics, 0);

@@ -38,16 +38,19 @@ enum class Kind { run, qrels };
 inline bool is_space(unsigned char c) { return c == ' ' || static_cast<unsigned>(c - 9) <= 4; }
 inline bool is_control(unsigned char c) { return c < 32 && !is_space(c); }
 
-// One bit per byte of p[0..63]: white space, line ends, other control characters.
+// One bit per byte of p[0..63]: white space and line ends; and whether there are other control
+// characters anywhere among the bytes.
 struct Masks {
-    uint64_t space, newline, control;
+    uint64_t space = 0, newline = 0;
+    bool control = false;
 };
 
 inline Masks masks64(const char* p) {
-    Masks m{0, 0, 0};
+    Masks m;
 #ifdef __SSE2__
     const __m128i blank = _mm_set1_epi8(' '), nine = _mm_set1_epi8(9), four = _mm_set1_epi8(4);
     const __m128i line = _mm_set1_epi8('\n'), low = _mm_set1_epi8(31);
+    __m128i control = _mm_setzero_si128();
     for (int i = 0; i < 4; ++i) {
         const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16 * i));
         const __m128i shifted = _mm_sub_epi8(v, nine);
@@ -59,15 +62,16 @@ inline Masks masks64(const char* p) {
         };
         m.space |= bits(space);
         m.newline |= bits(_mm_cmpeq_epi8(v, line));
-        m.control |= bits(_mm_andnot_si128(space, below));
+        control = _mm_or_si128(control, _mm_andnot_si128(space, below));
     }
+    m.control = _mm_movemask_epi8(control) != 0;
 #else
     for (int i = 0; i < 64; ++i) {
         const auto c = static_cast<unsigned char>(p[i]);
         const uint64_t bit = uint64_t{1} << i;
         if (is_space(c)) m.space |= bit;
         if (c == '\n') m.newline |= bit;
-        if (is_control(c)) m.control |= bit;
+        m.control = m.control || is_control(c);
     }
 #endif
     return m;
@@ -83,52 +87,53 @@ inline int lowest_bit(uint64_t x) {
 #endif
 }
 
-// Splits the line at `p` into fields and moves `p` behind it. Returns how many fields there are;
-// the first `limit` of them are stored.
-inline int split_line(const char* start, const char*& p, const char* end, std::string_view* field,
-                      int limit) {
+[[noreturn]] inline void bad_byte(const char* start, const char* line, char byte) {
+    static const char* hex = "0123456789abcdef";
+    const auto c = static_cast<unsigned char>(byte);
+    throw Failure{static_cast<size_t>(line - start), std::string("expected text, got the byte 0x") +
+                                                         hex[c >> 4] + hex[c & 15] +
+                                                         "; is the file compressed or binary?"};
+}
+
+// Splits the line at `p` into fields and moves `p` behind it, byte by byte. Returns how many fields
+// there are; the first `limit` of them are stored.
+inline int split_slowly(const char* start, const char*& p, const char* end, std::string_view* field,
+                        int limit) {
     const char* const line = p;
     int n = 0;
-    if (end - p >= 64) {
-        const Masks m = masks64(p);
-        if (m.newline != 0) {
-            const int stop = lowest_bit(m.newline);
-            const uint64_t inside = (uint64_t{1} << stop) - 1;
-            if ((m.control & inside) == 0) {
-                const uint64_t text = ~m.space & inside;
-                uint64_t begins = text & ~(text << 1), ends = ~text & (text << 1);
-                while (begins != 0) {
-                    if (n < limit) {
-                        const int b = lowest_bit(begins);
-                        field[n] = {p + b, static_cast<size_t>(lowest_bit(ends) - b)};
-                    }
-                    ++n;
-                    begins &= begins - 1;
-                    ends &= ends - 1;
-                }
-                p += stop + 1;
-                return n;
-            }
-        }
-    }
     while (true) {
         while (p < end && *p != '\n' && is_space(static_cast<unsigned char>(*p))) ++p;
         if (p == end || *p == '\n') break;
         const char* const begin = p;
         while (p < end && !is_space(static_cast<unsigned char>(*p))) {
-            if (is_control(static_cast<unsigned char>(*p))) {
-                static const char* hex = "0123456789abcdef";
-                const auto c = static_cast<unsigned char>(*p);
-                throw Failure{static_cast<size_t>(line - start),
-                              std::string("expected text, got the byte 0x") + hex[c >> 4] +
-                                  hex[c & 15] + "; is the file compressed or binary?"};
-            }
+            if (is_control(static_cast<unsigned char>(*p))) bad_byte(start, line, *p);
             ++p;
         }
         if (n < limit) field[n] = {begin, static_cast<size_t>(p - begin)};
         ++n;
     }
     if (p < end) ++p;
+    return n;
+}
+
+// The same for a line that ends within 64 bytes, as nearly all do: fields are read off a mask.
+inline int split_line(const char* start, const char*& p, const char* end, std::string_view* field,
+                      int limit) {
+    if (end - p < 64) return split_slowly(start, p, end, field, limit);
+    const Masks m = masks64(p);
+    if (m.newline == 0 || m.control) return split_slowly(start, p, end, field, limit);
+    const int stop = lowest_bit(m.newline);
+    const uint64_t text = ~m.space & ((uint64_t{1} << stop) - 1);
+    uint64_t begins = text & ~(text << 1), ends = ~text & (text << 1);
+    int n = 0;
+    for (; begins != 0 && n < limit; ++n) {
+        const int b = lowest_bit(begins);
+        field[n] = {p + b, static_cast<size_t>(lowest_bit(ends) - b)};
+        begins &= begins - 1;
+        ends &= ends - 1;
+    }
+    for (; begins != 0; begins &= begins - 1) ++n;
+    p += stop + 1;
     return n;
 }
 
