@@ -289,11 +289,13 @@ class ChunkJoin {
 // caller has to read the columns and join those.
 class TextJoin {
   public:
-    TextJoin(const Judgements& judged, std::string_view text, std::string name)
+    TextJoin(const Judgements& judged, std::string_view text, std::string name,
+             size_t chunk_bytes = 0, size_t block_bytes = size_t{8} << 20)
         : judged_(judged),
           text_(text),
           name_(std::move(name)),
-          starts_(chunk_starts(text, chunk_target(text.size()))),
+          starts_(chunk_starts(text, chunk_bytes > 0 ? chunk_bytes : chunk_target(text.size()))),
+          block_bytes_(block_bytes),
           seen_(judged.n_topics(), false) {}
 
     // The next topics; false after the last, and when a topic came a second time.
@@ -301,7 +303,7 @@ class TextJoin {
         const size_t n_chunks = starts_.size() - 1;
         if (at_ == n_chunks || !contiguous_) return false;
         size_t stop = at_ + 1;
-        while (stop < n_chunks && starts_[stop + 1] - starts_[at_] <= block_bytes) ++stop;
+        while (stop < n_chunks && starts_[stop + 1] - starts_[at_] <= block_bytes_) ++stop;
         const auto n = static_cast<int64_t>(stop - at_);
         if (static_cast<int64_t>(parts_.size()) < n) parts_.resize(n);
         std::vector<std::string_view> tags(n);
@@ -358,12 +360,11 @@ class TextJoin {
     const std::string& tag() const { return tag_; }
 
   private:
-    static constexpr size_t block_bytes = size_t{8} << 20;
-
     const Judgements& judged_;
     std::string_view text_;
     std::string name_;
     std::vector<size_t> starts_;
+    size_t block_bytes_;
     std::vector<bool> seen_;
     std::unordered_map<std::string_view, int> others_;
     std::vector<Lists> parts_;  // kept from block to block: their memory is used again

@@ -372,10 +372,11 @@ inline std::pair<int64_t, int64_t> find_duplicate(const Strings& docs, const Str
 }
 
 // Reads a whole run or qrels file. Throws std::invalid_argument with `name`, line and what was
-// expected. The result does not depend on the number of threads.
+// expected. The result does not depend on the number of threads, nor on the size of the chunks.
 inline Columns read_columns(Kind kind, std::string_view text, const std::string& name,
-                            bool keep_extra, int n_threads) {
-    const std::vector<size_t> starts = chunk_starts(text, chunk_target(text.size()));
+                            bool keep_extra, int n_threads, size_t chunk_bytes = 0) {
+    const std::vector<size_t> starts =
+        chunk_starts(text, chunk_bytes > 0 ? chunk_bytes : chunk_target(text.size()));
     const auto n_chunks = static_cast<int64_t>(starts.size()) - 1;
     std::vector<Chunk> chunks(n_chunks);
     std::vector<std::optional<Failure>> failures(n_chunks);
