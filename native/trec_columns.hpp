@@ -333,7 +333,7 @@ inline Buffer<int64_t> gather_columns(
         out.extra.bytes.resize(more[n_segments]);
         out.extra.offsets.resize(n + 1);
     }
-    parallel_for(n_segments, n * 10, n_threads, [&](int64_t s) {
+    parallel_for(n_segments, n, n_threads, [&](int64_t s) {
         const auto& [chunk, segment] = order[s];
         const int64_t from = segment->first_row, count = segment->n_rows;
         std::copy_n(chunk->value.data() + from, count, out.value.data() + row[s]);
@@ -380,7 +380,7 @@ inline Columns read_columns(Kind kind, std::string_view text, const std::string&
     const auto n_chunks = static_cast<int64_t>(starts.size()) - 1;
     std::vector<Chunk> chunks(n_chunks);
     std::vector<std::optional<Failure>> failures(n_chunks);
-    parallel_for(n_chunks, static_cast<int64_t>(text.size()), n_threads, [&](int64_t c) {
+    parallel_for(n_chunks, static_cast<int64_t>(text.size() / 16), n_threads, [&](int64_t c) {
         try {
             read_chunk(kind, keep_extra, text.data(), starts[c], starts[c + 1], chunks[c]);
         } catch (Failure& failure) {
@@ -401,7 +401,7 @@ inline Columns read_columns(Kind kind, std::string_view text, const std::string&
     std::vector<int64_t> conflicts(n_topics, 0);
     failures.assign(n_topics, std::nullopt);
     const Strings docs = out.docs.view(), extra = out.extra.view(), topics = out.topics.view();
-    parallel_for(n_topics, static_cast<int64_t>(text.size()), n_threads, [&](int64_t t) {
+    parallel_for(n_topics, static_cast<int64_t>(text.size() / 16), n_threads, [&](int64_t t) {
         const int64_t begin = out.offsets[t], end = out.offsets[t + 1];
         const auto [first, second] =
             find_duplicate(docs, keep_extra ? &extra : nullptr, begin, end);

@@ -199,6 +199,9 @@ def evaluate_files(
     return _collect(judgements, names, answers, wanted, preset)
 
 
+_WORTH_THREADS = 4 << 20  # bytes: a smaller file is evaluated before other threads are up
+
+
 class _Answer(NamedTuple):
     """What one run gives: values of shape (n_metrics, n_queries), and what was noticed."""
 
@@ -225,6 +228,8 @@ def _evaluate_text(
     """Evaluates a run block by block; through its columns where topics are interleaved."""
     if _is_json(name):
         return _evaluate_columns(qrels, _parse_run(data, name, n_threads), metrics, n_threads)
+    if n_threads == 0 and len(data) < _WORTH_THREADS:
+        n_threads = 1
     values = np.empty((len(metrics), qrels.n_queries))
     blocks = _core.RunBlocks(qrels._index, data, name, n_threads)
     while (block := blocks.next()) is not None:
