@@ -14,9 +14,7 @@ import mmap
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -167,7 +165,7 @@ def opened(source: Source) -> Iterator[Input]:
             )
         head = head or b""
         kind = next((k for k, magic in _MAGIC.items() if head.startswith(magic)), None)
-        named = COMPRESSED.get(Path(name).suffix)
+        named = COMPRESSED.get(os.path.splitext(name)[1])
         if named is not None and head and kind != named:
             raise ValueError(f"{name}: expected {named} data by its name, got other bytes")
         mapped = None
@@ -310,6 +308,8 @@ def atomic_write(
         yield stream
         stream.flush()
         return
+    import tempfile  # loads a dozen modules that reading does without
+
     # Through a symbolic link the file behind it is replaced, not the link.
     target = os.path.realpath(name)
     if os.path.exists(target) and not os.path.isfile(target):
@@ -350,7 +350,7 @@ def _mode_for(target: str) -> int:
 
 @contextlib.contextmanager
 def _compressing(raw: IO[bytes], name: str) -> Iterator[Any]:
-    kind = COMPRESSED.get(Path(name).suffix)
+    kind = COMPRESSED.get(os.path.splitext(name)[1])
     if kind is None:
         yield raw
     elif kind == "gzip":

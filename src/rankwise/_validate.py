@@ -7,7 +7,6 @@ the value in the form the kernels take (contiguous, float64 or int64) or raises 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,6 +20,8 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> ValueError:
     """The error for a name that is not in a list, with the closest known one."""
     names = sorted(known)
     lower = {known_name.lower(): known_name for known_name in names}
+    import difflib
+
     close = difflib.get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
     hint = f" (did you mean {lower[close[0]]!r}?)" if close else ""
     return ValueError(f"unknown {kind} {name!r}; known: {', '.join(names)}{hint}")
