@@ -111,14 +111,13 @@ struct Blocks {
           n_threads(threads) {}
 };
 
-nb::object next_block(Blocks& self) {
+std::optional<decltype(joined(trec::Joined()))> next_block(Blocks& self) {
     trec::Joined result;
-    bool more = false;
     {
         nb::gil_scoped_release release;
-        more = self.text.next(result, self.n_threads);
+        if (!self.text.next(result, self.n_threads)) return std::nullopt;
     }
-    return more ? nb::cast(joined(std::move(result))) : nb::none();
+    return joined(std::move(result));
 }
 
 auto join_columns(const Index& index, Bytes topic_bytes, Offsets topic_offsets, Offsets offsets,

@@ -18,10 +18,10 @@ Floats = NDArray[np.float64]
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> ValueError:
     """The error for a name that is not in a list, with the closest known one."""
-    names = sorted(known)
-    lower = {known_name.lower(): known_name for known_name in names}
     import difflib
 
+    names = sorted(known)
+    lower = {known_name.lower(): known_name for known_name in names}
     close = difflib.get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
     hint = f" (did you mean {lower[close[0]]!r}?)" if close else ""
     return ValueError(f"unknown {kind} {name!r}; known: {', '.join(names)}{hint}")
