@@ -33,6 +33,14 @@ struct Row {
 
 enum class Kind { run, qrels };
 
+// A field of a line. Unlike a string_view it starts uninitialised, which matters here.
+struct Field {
+    const char* data;
+    size_t size;
+
+    operator std::string_view() const { return {data, size}; }
+};
+
 // What isspace() accepts in the C locale. Other control characters are not part of any field:
 // they mean that the file is not text.
 inline bool is_space(unsigned char c) { return c == ' ' || static_cast<unsigned>(c - 9) <= 4; }
@@ -97,7 +105,7 @@ inline int lowest_bit(uint64_t x) {
 
 // Splits the line at `p` into fields and moves `p` behind it, byte by byte. Returns how many fields
 // there are; the first `limit` of them are stored.
-inline int split_slowly(const char* start, const char*& p, const char* end, std::string_view* field,
+inline int split_slowly(const char* start, const char*& p, const char* end, Field* field,
                         int limit) {
     const char* const line = p;
     int n = 0;
@@ -117,8 +125,7 @@ inline int split_slowly(const char* start, const char*& p, const char* end, std:
 }
 
 // The same for a line that ends within 64 bytes, as nearly all do: fields are read off a mask.
-inline int split_line(const char* start, const char*& p, const char* end, std::string_view* field,
-                      int limit) {
+inline int split_line(const char* start, const char*& p, const char* end, Field* field, int limit) {
     if (end - p < 64) return split_slowly(start, p, end, field, limit);
     const Masks m = masks64(p);
     if (m.newline == 0 || m.control) return split_slowly(start, p, end, field, limit);
@@ -177,11 +184,11 @@ inline int64_t parse_rank(std::string_view text) {
 // Reads the next line that holds a row; false at the end of the text. Blank lines and lines that
 // start with # are passed over. A run's fields after the tag are ignored, as trec_eval does.
 inline bool next_row(Kind kind, const char* start, const char*& p, const char* end, Row& row) {
-    std::string_view field[6];
+    Field field[6];
     while (p < end) {
         const auto pos = static_cast<size_t>(p - start);
         const int n = split_line(start, p, end, field, 6);
-        if (n == 0 || field[0][0] == '#') continue;
+        if (n == 0 || *field[0].data == '#') continue;
         std::string_view number;
         if (kind == Kind::run) {
             if (n < 6) bad_fields(kind, pos, n);
