@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
 import rankwise as rw
+import reference
 from rankwise import _core
 from rankwise.trec import Ids
 
@@ -145,9 +145,7 @@ def test_ranks_from_zero_and_tied_scores_are_no_conflict(first: int) -> None:
     assert rw.read_run(as_file(text)).rank_conflicts == 0
 
 
-@given(
-    st.lists(st.tuples(st.integers(-2, 9), st.integers(0, 4)), min_size=1, max_size=12)
-)
+@given(st.lists(st.tuples(st.integers(-2, 9), st.integers(0, 4)), min_size=1, max_size=12))
 def test_rank_conflicts_by_definition(rows: list[tuple[int, int]]) -> None:
     text = "".join(f"1 Q0 d{i} {r} {s} t\n" for i, (r, s) in enumerate(rows))
     expected = sum(any(s2 > s and r2 > r for r2, s2 in rows) for r, s in rows)
@@ -156,8 +154,10 @@ def test_rank_conflicts_by_definition(rows: list[tuple[int, int]]) -> None:
     assert result.rank_conflicts == (expected,)
 
 
-@given(st.one_of(finite, st.integers(-(10**20), 10**20)).map(str) | st.from_regex(
-    r"\A[+-]?([0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?\Z"))
+@given(
+    st.one_of(finite, st.integers(-(10**20), 10**20)).map(str)
+    | st.from_regex(r"\A[+-]?([0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?\Z")
+)
 def test_numbers_are_read_as_python_reads_them(text: str) -> None:
     for padding in ("", " " * 80):  # the last line of a file, and a line with more text behind it
         source = as_file(f"1 Q0 d 1 {text} t\n{padding}")
@@ -170,8 +170,13 @@ def test_numbers_are_read_as_python_reads_them(text: str) -> None:
             assert math.copysign(1, score) == math.copysign(1, float(text))
 
 
-@given(st.dictionaries(fields.filter(lambda t: t[0] != "#"), st.dictionaries(fields, finite,
-       min_size=1), min_size=1))
+@given(
+    st.dictionaries(
+        fields.filter(lambda t: t[0] != "#"),
+        st.dictionaries(fields, finite, min_size=1),
+        min_size=1,
+    )
+)
 def test_a_run_survives_writing_and_reading(nested: dict[str, dict[str, float]]) -> None:
     run = rw.Run.from_dict(nested, tag="t")
     text = _core.format_run(
@@ -244,7 +249,10 @@ def test_json_as_ranx_writes_it(tmp_path: Path) -> None:
 def test_standard_input() -> None:
     code = "import rankwise as rw; print(rw.read_run('-').to_dict())"
     done = subprocess.run(
-        [sys.executable, "-c", code], input="1 Q0 a 1 2 t\n", capture_output=True, text=True,
+        [sys.executable, "-c", code],
+        input="1 Q0 a 1 2 t\n",
+        capture_output=True,
+        text=True,
         check=True,
     )
     assert done.stdout == "{'1': {'a': 2.0}}\n"
@@ -386,14 +394,20 @@ def test_frames_and_arrays() -> None:
 
     nested = {"2": {"a": 0.5, "b": 0.25}, "1": {"a": 1.0}}
     run = rw.Run.from_dict(nested)
-    for backend, kind in (("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("pyarrow", pa.Table)):
+    for backend, kind in (
+        ("pandas", pd.DataFrame),
+        ("polars", pl.DataFrame),
+        ("pyarrow", pa.Table),
+    ):
         frame = run.to_frame(backend)
         assert isinstance(frame, kind)
         assert rw.Run.from_frame(frame).to_dict() == nested
     shuffled = pd.DataFrame({"query": [1, 2, 2], "docno": ["a", "b", "a"], "s": [1.0, 0.25, 0.5]})
     again = rw.Run.from_frame(shuffled, qid="query", doc="docno", score="s")
     assert again.to_dict() == nested
-    with pytest.raises(ValueError, match="the frame must have a column 'doc', got 'query', 'docno'"):
+    with pytest.raises(
+        ValueError, match="the frame must have a column 'doc', got 'query', 'docno'"
+    ):
         rw.Run.from_frame(shuffled, qid="query")
     qrels = rw.Qrels.from_frame(pl.DataFrame({"qid": ["1"], "doc": ["a"], "label": [2]}))
     assert qrels.to_dict() == {"1": {"a": 2.0}}
@@ -459,14 +473,20 @@ def test_join_equals_the_reference(
     assert judged.n_missing == len(set(qrels) - set(run))
     assert judged.n_unjudged == len(set(run) - set(qrels))
     pooled = {
-        (qid, doc) for qid in qrels for doc, label in qrels[qid].items()
+        (qid, doc)
+        for qid in qrels
+        for doc, label in qrels[qid].items()
         if label < 0 and doc in run.get(qid, {})
     }
-    found = set() if judged.pooled is None else {
-        (qid, doc)
-        for qid, doc, is_pooled in zip(judged.qid, judged.docs, judged.pooled, strict=True)
-        if is_pooled
-    }
+    found = (
+        set()
+        if judged.pooled is None
+        else {
+            (qid, doc)
+            for qid, doc, is_pooled in zip(judged.qid, judged.docs, judged.pooled, strict=True)
+            if is_pooled
+        }
+    )
     assert found == pooled
     assert columns.to_dict() == run  # evaluating never changes a run
 

@@ -53,7 +53,9 @@ def check(
     for name, numbers in table.items():
         metric = change(parse(name))
         result = rw.evaluate_run(qrels, run, [metric])
-        per_topic = dict(zip(result.ids.tolist(), result.per_query(metric)[0].tolist(), strict=True))
+        per_topic = dict(
+            zip(result.ids.tolist(), result.per_query(metric)[0].tolist(), strict=True)
+        )
         ours = {**per_topic, "all": result.means(metric)[0].value}
         for topic, printed in numbers.items():
             digits = len(printed.partition(".")[2])

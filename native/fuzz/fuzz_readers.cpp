@@ -4,7 +4,9 @@
 //
 //   - the reader must return or throw its own failure, within seconds;
 //   - LETOR text must give the same result (or the same failure) whole and in blocks cut anywhere,
-//     with and without readable bytes behind it, dense and sparse.
+//     with and without readable bytes behind it, dense and sparse;
+//   - TREC text must give the same result in chunks of any size, and joining it with judgements
+//     block by block the same as joining its columns.
 //
 // usage: fuzz_readers COUNT [SEED [FILE...]]     SEED makes a run repeatable.
 #include <sanitizer/common_interface_defs.h>
@@ -15,11 +17,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <random>
 
 #include "../letor.hpp"
-#include "../trec_columns.hpp"
+#include "../trec.hpp"
 
 namespace {
 
@@ -224,18 +227,99 @@ void fuzz_letor(Random& random, bool& failed) {
 
 // ---------------------------------------------------------------- TREC
 
+// What a reader returned: its result as text, or its failure.
+template <class Read>
+Outcome trec_outcome(Read&& read) {
+    Outcome outcome;
+    try {
+        read(outcome.text);
+    } catch (const std::invalid_argument& failure) {
+        outcome.failed = true;
+        outcome.text = failure.what();
+        if (outcome.text.substr(0, 2) != "f:") stop("a failure without place");
+    }
+    return outcome;
+}
+
+void add_columns(std::string& out, const trec::Columns& c, bool with_extra) {
+    const auto topics = c.topics.view(), docs = c.docs.view(), extra = c.extra.view();
+    for (int64_t t = 0; t < topics.size; ++t)
+        for (int64_t i = c.offsets[t]; i < c.offsets[t + 1]; ++i) {
+            out.append(topics[t]).append(" ").append(docs[i]).append(" ");
+            if (with_extra) out.append(extra[i]).append(" ");
+            add_bits(out, c.value[i]);
+        }
+    out += std::to_string(c.rank_conflicts) + c.tag;
+}
+
+void add_joined(std::map<int64_t, std::string>& lists, const trec::Joined& j) {
+    for (size_t q = 0; q < j.topics.size(); ++q) {
+        std::string& out = lists[j.topics[q]];
+        if (!out.empty()) stop("a topic was joined twice");
+        out = "topic ";
+        for (int64_t i = j.offsets[q]; i < j.offsets[q + 1]; ++i) {
+            add_bits(out, j.label[i]);
+            add_bits(out, j.score[i]);
+        }
+    }
+}
+
+// Joining the text block by block must give what joining its columns gives.
+void fuzz_join(const trec::Judgements& judged, std::string_view run, size_t chunk, size_t block,
+               const Outcome& whole) {
+    std::map<int64_t, std::string> blocks, columns;
+    bool together = true;
+    const Outcome streamed = trec_outcome([&](std::string&) {
+        trec::TextJoin join(judged, run, "f", chunk, block);
+        trec::Joined part;
+        while (join.next(part, 1)) add_joined(blocks, part);
+        together = join.contiguous();
+        add_joined(blocks, join.missing());
+    });
+    if (!together) return;
+    if (streamed.failed != whole.failed) stop("joining text and reading it disagree");
+    if (whole.failed) return;
+    const trec::Columns c = trec::read_columns(trec::Kind::run, run, "f", false, 1);
+    int64_t n_missing = 0, n_unjudged = 0;
+    add_joined(columns, trec::join_columns(judged, c.topics.view(), c.docs.view(), c.offsets.data(),
+                                           c.value.data(), true, 1, n_missing, n_unjudged));
+    if (blocks != columns) stop("joining text and joining columns differ");
+}
+
 void fuzz_trec(Random& random, bool& failed) {
     const std::unique_ptr<char[]> copy(new char[input.size()]);
     std::memcpy(copy.get(), input.data(), input.size());
     const std::string_view text(copy.get(), input.size());
-    for (const trec::Kind kind : {trec::Kind::run, trec::Kind::qrels}) {
-        try {
-            trec::read_columns(kind, text, "f", random() & 1, 1);
-        } catch (const std::invalid_argument& failure) {
-            failed = true;
-            if (std::string_view(failure.what()).substr(0, 2) != "f:")
-                stop("a failure without place");
+    const size_t chunk = 1 + below(random, 200), block = below(random, 600);
+    const bool extra = random() & 1;
+    failed = true;
+    for (const trec::Kind kind : {trec::Kind::qrels, trec::Kind::run}) {
+        const bool keep = extra && kind == trec::Kind::qrels;
+        const auto read = [&](size_t chunk_bytes) {
+            return trec_outcome([&](std::string& out) {
+                add_columns(out, trec::read_columns(kind, text, "f", keep, 1, chunk_bytes), keep);
+            });
+        };
+        const Outcome whole = read(0), chunks = read(chunk);
+        if (whole.text != chunks.text) stop("the result depends on the chunks");
+        failed = failed && whole.failed;  // text that one of the two reads counts as read
+        if (kind == trec::Kind::qrels) continue;
+        // Judgements made of every other document of the run itself, some of them negative.
+        std::string judgements = "0 0 0 1\n";
+        if (!whole.failed) {
+            const trec::Columns c = trec::read_columns(kind, text, "f", false, 1);
+            const auto topics = c.topics.view(), docs = c.docs.view();
+            for (int64_t t = 0; t < topics.size; ++t)
+                for (int64_t i = c.offsets[t]; i < c.offsets[t + 1]; i += 1 + (random() & 1)) {
+                    if (topics[t] == "0") continue;
+                    judgements.append(topics[t]).append(" 0 ").append(docs[i]);
+                    judgements += " " + std::to_string(static_cast<int>(random() % 4) - 1) + "\n";
+                }
         }
+        const trec::Columns j = trec::read_columns(trec::Kind::qrels, judgements, "f", false, 1);
+        const trec::Judgements judged(j.topics.view(), j.docs.view(), j.offsets.data(),
+                                      j.value.data());
+        fuzz_join(judged, text, chunk, block, whole);
     }
 }
 

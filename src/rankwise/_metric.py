@@ -8,7 +8,6 @@ each option has one entry in :data:`OPTIONS`, which checks it.
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -513,6 +512,8 @@ def _changed(name: str, spec: Spec, options: Options) -> dict[str, Any]:
     defaults = {**_VALUE_OPTIONS, **spec.defaults}
     for option in options:
         if option not in defaults:
+            import difflib
+
             close = difflib.get_close_matches(str(option), defaults, n=1, cutoff=0.5)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             raise TypeError(
@@ -798,6 +799,8 @@ def parse_metrics(
 
 
 def _unknown_metric(text: str, name: str) -> ValueError:
+    import difflib
+
     close = difflib.get_close_matches(name.lower(), SPECS, n=1, cutoff=0.5)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     return ValueError(f"unknown metric {text.strip()!r}; known: {', '.join(sorted(SPECS))}{hint}")

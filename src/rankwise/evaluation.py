@@ -259,7 +259,7 @@ def _values(
     plain = np.where(label < 0, np.nan, label)
     rows = {}
     for labels, asks in ((label, True), (plain, False)):
-        part = [m for m in metrics if getattr(SPECS[m.name], "pooled", False) == asks]
+        part = [m for m in metrics if SPECS[m.name].pooled == asks]
         if part:
             rows.update(evaluate(part, labels, score, qid=groups, n_threads=n_threads))
     return np.array([rows[str(m)] for m in metrics])
