@@ -97,20 +97,19 @@ def lightgbm_trees(
             eval_at=[own[1]],
             callbacks=[lgb.early_stopping(50, verbose=False)],
         )
-        yield lambda queries, model=model: model.predict(queries.X)
+        yield lambda queries, model=model: model.predict(queries.X)  # type: ignore[misc]
 
 
 def linear(loss: str) -> Callable[..., Iterator[Scorer]]:
     def fits(train: rw.Queries, valid: rw.Queries, metric: Metric, seed: int) -> Iterator[Scorer]:
+        scaler = rw.QueryScaler()
+        scaled = train.with_features(scaler.fit_transform(train.X, qid=train.groups))
+
+        def by(model: rw.LinearRanker) -> Scorer:
+            return lambda q: model.predict(scaler.transform(q.X, qid=q.groups))
+
         for alpha in 10.0 ** np.arange(-1, 6):
-            scaler = rw.QueryScaler()
-            scaled = train.with_features(scaler.fit_transform(train.X, qid=train.groups))
-            model = rw.LinearRanker(loss, alpha=alpha).fit(scaled)
-
-            def score(queries: rw.Queries, model: Any = model) -> Any:
-                return model.predict(scaler.transform(queries.X, qid=queries.groups))
-
-            yield score
+            yield by(rw.LinearRanker(loss, alpha=alpha).fit(scaled))
 
     return fits
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+from pathlib import Path
 
 import lightgbm as lgb
 import numpy as np
@@ -376,3 +378,14 @@ def test_predicting_before_fitting_is_refused(lists):
         TreeRanker().predict(lists)
     with pytest.raises(NotFittedError):
         list(TreeRanker().staged_predict(lists))
+
+
+def test_the_chapter_on_trees_runs(capsys):
+    chapter = (Path(__file__).parents[1] / "docs" / "trees.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", chapter, flags=re.DOTALL):
+        exec(code, names)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("squared")
+    assert lines[2].startswith("lambdarank")
+    assert lines[2].endswith("0.  ]")  # nothing for the feature that is constant in a query
