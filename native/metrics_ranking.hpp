@@ -1,6 +1,8 @@
-// Where the documents of a query rank. Everything a metric needs is the place of the relevant
-// documents, so a query with few of them is not sorted: the documents that beat each relevant one
-// are counted. A query with many is sorted by buckets.
+// Where the documents of a query rank. All that a metric needs is the place of the relevant
+// documents, so a query is not sorted where the documents that beat each relevant one can be
+// counted: on scores rounded to 16 bits, sixteen or more at once, with an exact count for those
+// that share their 16 bits with another document. Where that would take longer (very many relevant
+// documents, ties everywhere) the query is sorted by buckets.
 //
 // Tied documents share a block of ranks. Under Ties::average an entry says "one of the `tied` ranks
 // after the first `before`, each equally likely"; the other rules cut blocks until all documents
@@ -54,35 +56,63 @@ static int64_t count_ranked(const double* s, int64_t n, int64_t* n_bad) {
     return ranked;
 }
 
-// For four scores: how many documents score higher, and how many at least as high.
+// Among the documents that round to r: how many score higher than t, and how many the same.
 RANKWISE_CLONES
-static void count_beating(const double* s, int64_t n, const double* t, int64_t* above,
-                          int64_t* at_least) {
-    int64_t a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
-    const double t0 = t[0], t1 = t[1], t2 = t[2], t3 = t[3];
-    for (int64_t i = 0; i < n; ++i) {
-        const double x = s[i];
-        a0 += x > t0;
-        a1 += x > t1;
-        a2 += x > t2;
-        a3 += x > t3;
-        b0 += x >= t0;
-        b1 += x >= t1;
-        b2 += x >= t2;
-        b3 += x >= t3;
+static void count_alike(const int16_t* rounded, const double* s, int64_t n, int16_t r, double t,
+                        int64_t* above, int64_t* equal) {
+    constexpr int64_t block = 64;
+    int64_t a = 0, b = 0;
+    for (int64_t i = 0; i < n; i += block) {
+        const int64_t end = std::min(n, i + block);
+        int16_t any = 0;
+        for (int64_t j = i; j < end; ++j) any |= static_cast<int16_t>(rounded[j] == r);
+        if (any == 0) continue;
+        for (int64_t j = i; j < end; ++j) {
+            a += rounded[j] == r && s[j] > t;
+            b += rounded[j] == r && s[j] == t;
+        }
     }
-    above[0] = a0, above[1] = a1, above[2] = a2, above[3] = a3;
-    at_least[0] = b0, at_least[1] = b1, at_least[2] = b2, at_least[3] = b3;
+    *above = a;
+    *equal = b;
 }
 
-// One byte per label: bit 0 for a label above 0, bit 1 for one below 0, bit 2 for +inf.
+// For four documents, on rounded scores, where smaller is better: how many are certainly better,
+// and how many round alike (the document itself is one). n is at most 32767.
 RANKWISE_CLONES
-static void mark_labels(const double* y, int64_t n, uint8_t* mark) {
-    constexpr double inf = std::numeric_limits<double>::infinity();
+static void count_rounded(const int16_t* s, int64_t n, const int16_t* t, int32_t* above,
+                          int32_t* alike) {
+    int16_t a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
+    const int16_t t0 = t[0], t1 = t[1], t2 = t[2], t3 = t[3];
     for (int64_t i = 0; i < n; ++i) {
-        const uint8_t positive = y[i] > 0.0, negative = y[i] < 0.0, infinite = y[i] == inf;
-        mark[i] = static_cast<uint8_t>(positive | negative << 1 | infinite << 2);
+        const int16_t x = s[i];
+        a0 = static_cast<int16_t>(a0 + (x < t0));
+        a1 = static_cast<int16_t>(a1 + (x < t1));
+        a2 = static_cast<int16_t>(a2 + (x < t2));
+        a3 = static_cast<int16_t>(a3 + (x < t3));
+        b0 = static_cast<int16_t>(b0 + (x == t0));
+        b1 = static_cast<int16_t>(b1 + (x == t1));
+        b2 = static_cast<int16_t>(b2 + (x == t2));
+        b3 = static_cast<int16_t>(b3 + (x == t3));
     }
+    above[0] += a0, above[1] += a1, above[2] += a2, above[3] += a3;
+    alike[0] += b0, alike[1] += b1, alike[2] += b2, alike[3] += b3;
+}
+
+// Scores as 16-bit numbers, the largest score as the smallest number: a monotone function of the
+// score, so that order is kept wherever the numbers differ. -inf alone has the last number.
+RANKWISE_CLONES
+static void round_scores(const double* s, int64_t n, double high, double scale, int16_t* out) {
+    for (int64_t i = 0; i < n; ++i) {
+        const double x = (high - s[i]) * scale;
+        const auto number = static_cast<int32_t>(x < 65535.0 ? x : 65535.0);
+        out[i] = static_cast<int16_t>(number - 32768);
+    }
+}
+
+// One byte per label: whether it is a number other than 0.
+RANKWISE_CLONES
+static void mark_nonzero(const double* y, int64_t n, uint8_t* mark) {
+    for (int64_t i = 0; i < n; ++i) mark[i] = (y[i] > 0.0) | (y[i] < 0.0);
 }
 
 // Least and largest score, -inf left out.
@@ -116,6 +146,16 @@ static void fill_buckets(const double* s, int64_t n, double high, double scale, 
     }
 }
 
+inline size_t lowest_bit(uint64_t word) {
+#if defined(__GNUC__) || defined(__clang__)
+    return static_cast<size_t>(__builtin_ctzll(word));
+#else
+    size_t i = 0;
+    while (!(word >> i & 1)) ++i;
+    return i;
+#endif
+}
+
 // Place of a label when tied documents are put in order: unjudged ones below every label.
 inline double tie_key(double label) { return label == label ? label : -1.0; }
 
@@ -128,8 +168,7 @@ class Ranker {
   public:
     // `full`: every retrieved document becomes an entry, not only those with a label above 0.
     // `pooled`: labels below 0 are allowed; they mark documents that were pooled, not judged.
-    Ranker(Ties ties, bool full, bool pooled)
-        : ties_(ties), full_(full), invalid_(pooled ? 0x04 : 0x06) {}
+    Ranker(Ties ties, bool full, bool pooled) : ties_(ties), full_(full), pooled_(pooled) {}
 
     // Fills `out`; the scan says whether labels and scores were valid (if not, `out` is not).
     Scan rank(const double* label, const double* score, int64_t n, Ranking& out) {
@@ -137,15 +176,15 @@ class Ranker {
         if (scan.bad_label || scan.bad_score) return scan;
         out.entries.clear();
         const auto m = static_cast<int64_t>(candidates_.size());
-        if (full_ || m > kCountAtMost)
+        if (m == 0 && !full_) return scan;
+        if (full_ || m > kCountAtMost || !place_by_counting(label, score, n, out))
             place_by_sorting(label, score, n, out);
-        else
-            place_by_counting(label, score, n, out);
         return scan;
     }
 
   private:
-    static constexpr int64_t kCountAtMost = 96;  // with more candidates sorting is faster
+    // With more relevant documents, or more that need an exact count, sorting is faster.
+    static constexpr int64_t kCountAtMost = 200, kExactAtMost = 24;
 
     Scan collect(const double* label, const double* score, int64_t n, Ranking& out) {
         Scan scan;
@@ -168,20 +207,29 @@ class Ranker {
 
     // Fills candidates_ with the rows that have a label above 0; false if a label is not valid.
     bool collect_positive(const double* label, int64_t n) {
+        constexpr double inf = std::numeric_limits<double>::infinity();
         const int64_t n_words = (n + 7) / 8;
-        marks_.assign(static_cast<size_t>(n_words) * 8, 0);
-        mark_labels(label, n, marks_.data());
-        candidates_.clear();
-        uint64_t seen = 0;
+        marks_.resize(static_cast<size_t>(n_words) * 8);
+        std::fill(marks_.begin() + n, marks_.end(), uint8_t{0});
+        mark_nonzero(label, n, marks_.data());
+        candidates_.resize(static_cast<size_t>(n) + 1);
+        int32_t* next = candidates_.data();
+        bool valid = true;
         for (int64_t w = 0; w < n_words; ++w) {
             uint64_t word;
             std::memcpy(&word, marks_.data() + w * 8, 8);
-            seen |= word;
-            if (word == 0) continue;  // most words hold no relevant document
-            for (int64_t i = w * 8; i < std::min(n, w * 8 + 8); ++i)
-                if (marks_[i] & 1) candidates_.push_back(static_cast<int32_t>(i));
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+            word = __builtin_bswap64(word);
+#endif
+            for (; word != 0; word &= word - 1) {  // most words hold no relevant document
+                const int64_t i = w * 8 + static_cast<int64_t>(lowest_bit(word) / 8);
+                valid &= label[i] < inf && (pooled_ || label[i] > 0.0);
+                *next = static_cast<int32_t>(i);
+                next += label[i] > 0.0;
+            }
         }
-        return (seen & (0x0101010101010101ULL * invalid_)) == 0;
+        candidates_.resize(static_cast<size_t>(next - candidates_.data()));
+        return valid;
     }
 
     // Descending; small whole numbers, the usual case, are counted.
@@ -203,38 +251,81 @@ class Ranker {
             for (int32_t i = 0; i < count[grade]; ++i) labels[next++] = grade;
     }
 
-    void place_by_counting(const double* label, const double* score, int64_t n, Ranking& out) {
+    // False, with nothing done, where sorting is faster.
+    bool place_by_counting(const double* label, const double* score, int64_t n, Ranking& out) {
+        constexpr double inf = std::numeric_limits<double>::infinity();
+        const auto missed = [score](int32_t i) { return score[i] == -inf; };
+        candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(), missed),
+                          candidates_.end());
         const auto m = static_cast<int64_t>(candidates_.size());
-        for (int64_t c = 0; c < m; c += 4) {
-            const int64_t batch = std::min<int64_t>(4, m - c);
-            double t[4];
-            int64_t above[4], at_least[4];
-            for (int64_t u = 0; u < 4; ++u) t[u] = score[candidates_[c + std::min(u, batch - 1)]];
-            count_beating(score, n, t, above, at_least);
-            for (int64_t u = 0; u < batch; ++u)
-                add_counted(label, score, n, candidates_[c + u], above[u], at_least[u], out);
+        if (m == 0) return true;
+        count_candidates(score, n);
+        const int64_t n_exact = m - std::count(alike_.begin(), alike_.begin() + m, 1);
+        if (n_exact > kExactAtMost) return false;
+        // One bit per rank puts the entries in order; a tie takes the next free ranks.
+        slots_.resize(static_cast<size_t>(n) + 1);
+        taken_.assign(static_cast<size_t>(n) / 64 + 1, 0);
+        for (int64_t c = 0; c < m; ++c) {
+            const int32_t i = candidates_[c];
+            const Entry entry = alike_[c] == 1 ? Entry{above_[c], 1, label[i]}
+                                               : count_exactly(label, score, n, i, above_[c]);
+            int64_t rank = entry.before;
+            while (taken_[rank / 64] >> (rank % 64) & 1) ++rank;
+            taken_[rank / 64] |= uint64_t{1} << (rank % 64);
+            slots_[rank] = entry;
         }
-        std::sort(out.entries.begin(), out.entries.end(), [](const Entry& a, const Entry& b) {
-            return a.before != b.before ? a.before < b.before : a.label > b.label;
-        });
+        for (size_t w = 0; w < taken_.size(); ++w)
+            for (uint64_t word = taken_[w]; word != 0; word &= word - 1)
+                out.entries.push_back(slots_[w * 64 + lowest_bit(word)]);
+        if (n_exact > 0) sort_blocks(out.entries);
+        return true;
     }
 
-    void add_counted(const double* label, const double* score, int64_t n, int64_t i, int64_t above,
-                     int64_t at_least, Ranking& out) {
+    // For each candidate the documents that are better, and those that round alike.
+    void count_candidates(const double* score, int64_t n) {
+        double low, high;
+        range_of(score, n, &low, &high);
+        const double scale = 65534.0 / (high - low);
+        rounded_.resize(static_cast<size_t>(n));
+        round_scores(score, n, high, std::isfinite(scale) ? scale : 0.0, rounded_.data());
+        const auto m = static_cast<int64_t>(candidates_.size());
+        above_.assign(static_cast<size_t>(m) + 3, 0);
+        alike_.assign(static_cast<size_t>(m) + 3, 0);
+        constexpr int64_t block = 32'000;  // counts fit 16 bits
+        for (int64_t c = 0; c < m; c += 4) {
+            int16_t t[4];
+            for (int64_t u = 0; u < 4; ++u) t[u] = rounded_[candidates_[std::min(c + u, m - 1)]];
+            for (int64_t i = 0; i < n; i += block)
+                count_rounded(rounded_.data() + i, std::min(block, n - i), t, &above_[c],
+                              &alike_[c]);
+        }
+    }
+
+    // Where candidate i stands; `better` documents have a smaller rounded score.
+    Entry count_exactly(const double* label, const double* score, int64_t n, int64_t i,
+                        int64_t better) const {
         const double t = score[i], y = label[i];
-        if (t == -std::numeric_limits<double>::infinity()) return;
-        Entry entry{above, at_least - above, y};
+        int64_t above, equal;
+        count_alike(rounded_.data(), score, n, rounded_[i], t, &above, &equal);
+        Entry entry{better + above, equal, y};
         if (entry.tied > 1 && ties_ != Ties::average) {
-            int64_t earlier = 0, alike = 0;
+            int64_t earlier = 0, same = 0;
             for (int64_t j = 0; j < n; ++j) {
                 if (score[j] != t) continue;
                 earlier += goes_first(tie_key(label[j]), j, tie_key(y), i);
-                alike += label[j] == y;
+                same += label[j] == y;
             }
             entry.before += earlier;
-            entry.tied = ties_ == Ties::stable ? 1 : alike;
+            entry.tied = ties_ == Ties::stable ? 1 : same;
         }
-        out.entries.push_back(entry);
+        return entry;
+    }
+
+    // Larger labels first inside each block of ties.
+    static void sort_blocks(std::vector<Entry>& entries) {
+        std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+            return a.before != b.before ? a.before < b.before : a.label > b.label;
+        });
     }
 
     // Whether tied document j is put before document i.
@@ -351,9 +442,12 @@ class Ranker {
 
     Ties ties_;
     bool full_;
-    uint64_t invalid_;
-    std::vector<int32_t> candidates_, bucket_, starts_;
+    bool pooled_;
+    std::vector<int32_t> candidates_, above_, alike_, bucket_, starts_;
     std::vector<uint8_t> marks_;
+    std::vector<int16_t> rounded_;
+    std::vector<uint64_t> taken_;
+    std::vector<Entry> slots_;
     std::vector<Scored> sorted_;
 };
 
