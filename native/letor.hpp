@@ -43,7 +43,7 @@ struct LetorFailure {
 struct LetorCount {
     int64_t lines = 0;
     int64_t rows = 0;
-    int64_t colons = 0;     // an upper bound on the values of the piece
+    int64_t room = 0;       // an upper bound on its values: each takes four bytes, as in " 1:2"
     int64_t max_index = 0;  // of the last feature of each row; ascending rows have no larger one
 };
 
@@ -58,8 +58,9 @@ struct LetorFound {
     std::string message;
 };
 
-inline LetorCount count_letor(Piece piece, bool colons) {
+inline LetorCount count_letor(Piece piece) {
     LetorCount count;
+    count.room = (piece.end - piece.begin) / 4 + 1;
     for (const char* p = piece.begin; p < piece.end;) {
         const char* stop = static_cast<const char*>(std::memchr(p, '\n', piece.end - p));
         const char* first = skip_blanks(p);
@@ -69,7 +70,6 @@ inline LetorCount count_letor(Piece piece, bool colons) {
             const void* comment = std::memchr(first, '#', stop - first);
             const char* end = comment ? static_cast<const char*>(comment) : stop;
             count.max_index = std::max(count.max_index, last_index(first, end));
-            if (colons) count.colons += std::count(first, end, ':');
         }
         p = stop + 1;
     }
@@ -124,7 +124,7 @@ class LetorReader {
         text_ += pieces.consumed();
         std::vector<LetorCount> counts(n);
         parallel_for(n, work, options_.n_threads,
-                     [&](int64_t i) { counts[i] = count_letor(pieces[i], options_.sparse); });
+                     [&](int64_t i) { counts[i] = count_letor(pieces[i]); });
         decide_qid(pieces);
         std::vector<LetorFound> found(n);
         const bool fits = grow(counts);
@@ -132,7 +132,7 @@ class LetorReader {
         std::vector<int64_t> row(n + 1, row_), slot(n + 1, stored_), line(n + 1, line_);
         for (int64_t i = 0; i < n; ++i) {
             row[i + 1] = row[i] + counts[i].rows;
-            slot[i + 1] = slot[i] + counts[i].colons;
+            slot[i + 1] = slot[i] + counts[i].room;
             line[i + 1] = line[i] + counts[i].lines;
         }
         parallel_for(n, work, options_.n_threads, [&](int64_t i) {
@@ -154,6 +154,7 @@ class LetorReader {
         if (options_.sparse) {
             values_.resize(stored_);
             columns_.resize(stored_);
+            density_ = static_cast<double>(stored_) / std::max<uint64_t>(text_, 1);
         }
         row_ = row[n];
         line_ = line[n];
@@ -178,10 +179,10 @@ class LetorReader {
 
     // Makes room for the rows of the block; false when a dense matrix would be absurdly large.
     bool grow(const std::vector<LetorCount>& counts) {
-        int64_t rows = row_, colons = stored_, widest = 0;
+        int64_t rows = row_, room = stored_, widest = 0;
         for (const LetorCount& c : counts) {
             rows += c.rows;
-            colons += c.colons;
+            room += c.room;
             widest = std::max(widest, c.max_index);
         }
         // Room for the whole text at the density so far; what is not used is never touched.
@@ -190,8 +191,10 @@ class LetorReader {
         const double ahead = std::max(1.0, 1.03 * share);
         if (options_.sparse) {
             if (options_.n_features == 0) width_ = std::max(width_, widest);
-            values_.resize(colons, ahead * colons);
-            columns_.resize(colons, ahead * colons);
+            const double expected =
+                1.03 * density_ * static_cast<double>(options_.total_text) + (room - stored_);
+            values_.resize(room, expected);
+            columns_.resize(room, expected);
             starts_.resize(rows + 1, ahead * rows + 1);
         } else if (options_.n_features == 0 && widest > width_) {
             if (too_large(rows, widest)) return false;
@@ -302,7 +305,7 @@ class LetorReader {
             for (const char* p = pieces[i].begin; p < pieces[i].end; ++line) {
                 const char* stop =
                     static_cast<const char*>(std::memchr(p, '\n', pieces[i].end - p));
-                const LetorCount one = count_letor({p, stop + 1}, false);
+                const LetorCount one = count_letor({p, stop + 1});
                 if (one.max_index > widest) {
                     widest = one.max_index;
                     at = line;
@@ -334,7 +337,7 @@ class LetorReader {
             for (int64_t i = 0; i < rows; ++i) doc_ends_[row + i] = base + found.doc_ends[i];
         }
         if (options_.sparse) {
-            // Zeros were left out and colons overcount: close the gap to the piece before.
+            // There was more room than values: close the gap to the piece before.
             if (found.stored > 0 && slot > stored_) {
                 std::memmove(values_.data() + stored_, values_.data() + slot,
                              found.stored * sizeof(T));
@@ -349,6 +352,7 @@ class LetorReader {
     LetorOptions options_;
     int64_t row_ = 0, line_ = 0, width_ = 0, stored_ = 0;
     uint64_t text_ = 0;
+    double density_ = 0;  // values kept per byte of text (sparse)
     bool decided_ = false, has_qid_ = true, integer_ids_ = true;
     Growing<T> values_;
     Growing<int32_t> columns_;

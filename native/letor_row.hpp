@@ -245,10 +245,18 @@ const char* parse_letor_row(const char* p, const LetorRowRules& rules, Values& v
         if (((load_eight(p) ^ expected->text) & expected->mask) == 0) {
             p += expected->length;
         } else {
-            const char* at = skip_blanks(p);
-            if (*at == '\n' || *at == '#') break;
+            const char* at;
             int64_t index;
-            if (!parse_index(at, previous, index, message)) return nullptr;
+            const DigitRun run = digit_run(p + 1);
+            if (*p == ' ' && run.n - 1 < 7 && p[1 + run.n] == ':' &&
+                static_cast<int64_t>(run.value) > previous) {
+                index = static_cast<int64_t>(run.value);
+                at = p + run.n + 2;
+            } else {
+                at = skip_blanks(p);
+                if (*at == '\n' || *at == '#') break;
+                if (!parse_index(at, previous, index, message)) return nullptr;
+            }
             values.absent(previous, index - 1);
             previous = index - 1;
             expected = texts + std::min(index, IndexTexts::size - 2);  // stepped below
