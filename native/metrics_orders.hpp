@@ -90,8 +90,7 @@ inline Pairs count_pairs(const Ranking& r, const Levels& levels) {
     for_blocks(r, [&](size_t a, size_t b) {
         members.clear();
         for (size_t i = a; i < b; ++i)
-            if (r.entries[i].label == r.entries[i].label)
-                members.push_back(levels.index(r.entries[i].label));
+            if (is_judged(r.entries[i].label)) members.push_back(levels.index(r.entries[i].label));
         for (const size_t l : members) p.right += static_cast<double>(above.better(l));
         for (const size_t l : members) above.add(l), ++retrieved[l], ++block[l];
         const auto size = static_cast<int64_t>(members.size());
@@ -134,7 +133,7 @@ inline double auc(const Request& m, const Ranking& r) {
         const int64_t relevant = block_relevant(m, r, a, b);
         int64_t other = 0;
         for (size_t i = a; i < b; ++i)
-            other += r.entries[i].label == r.entries[i].label && !m.relevant(r.entries[i].label);
+            other += is_judged(r.entries[i].label) && !m.relevant(r.entries[i].label);
         right += static_cast<double>(relevant) *
                  (static_cast<double>(N - above - other) + 0.5 * static_cast<double>(other));
         above += other;
@@ -167,7 +166,7 @@ inline double rho(const Request& m, const Ranking& r) {
     std::vector<int64_t> retrieved(levels.size(), 0);
     int64_t n = 0;
     for (const Entry& e : r.entries)
-        if (e.label == e.label) ++retrieved[levels.index(e.label)], ++n;
+        if (is_judged(e.label)) ++retrieved[levels.index(e.label)], ++n;
     // Mid-ranks measured from the middle of the list, so that their means are 0.
     const double middle = 0.5 * static_cast<double>(n + 1);
     std::vector<double> label_rank(levels.size());
@@ -184,7 +183,7 @@ inline double rho(const Request& m, const Ranking& r) {
         int64_t size = 0;
         double sum = 0.0;
         for (size_t i = a; i < b; ++i)
-            if (r.entries[i].label == r.entries[i].label)
+            if (is_judged(r.entries[i].label))
                 ++size, sum += label_rank[levels.index(r.entries[i].label)];
         const double rank =
             static_cast<double>(before) + 0.5 * static_cast<double>(size + 1) - middle;

@@ -83,6 +83,9 @@ inline int64_t count_relevant(const Request& m, const Ranking& r) {
     return end - r.labels.begin();
 }
 
+// NaN is not judged, and neither is a label below 0 (infAP's pooled documents).
+inline bool is_judged(double label) { return label >= 0.0; }
+
 // Calls body(begin, end) for each block of tied entries.
 template <class Body>
 void for_blocks(const Ranking& r, Body&& body) {
@@ -248,19 +251,19 @@ inline double rbp_residual(const Request& m, const Ranking& r) {
     double sum = 0.0;
     bool all_judged = true;
     for (const Entry& e : r.entries)
-        if (e.label != e.label) sum += m.discount(e.before, e.tied), all_judged = false;
+        if (!is_judged(e.label)) sum += m.discount(e.before, e.tied), all_judged = false;
     if (all_judged && !m.tail_always) return 0.0;
     return sum + std::pow(m.parameter, static_cast<double>(r.n_ranked));
 }
 
 inline double judged(const Request& m, const Ranking& r) {
-    const double count = expected_count(r, m.depth(r), [](double y) { return y == y; });
+    const double count = expected_count(r, m.depth(r), is_judged);
     return precision_of(count, precision_size(m, r));
 }
 
 // Unjudged documents among the first k places, over k; missing places are not unjudged.
 inline double unjudged(const Request& m, const Ranking& r) {
-    const double count = expected_count(r, m.depth(r), [](double y) { return y != y; });
+    const double count = expected_count(r, m.depth(r), [](double y) { return !is_judged(y); });
     return precision_of(count, m.depth(r));
 }
 
@@ -286,7 +289,7 @@ inline double relevant_retrieved(const Request& m, const Ranking& r) {
 
 inline double nonrelevant_retrieved(const Request& m, const Ranking& r) {
     return std::round(
-        expected_count(r, r.n_ranked, [&](double y) { return y >= 0.0 && !m.relevant(y); }));
+        expected_count(r, r.n_ranked, [&](double y) { return is_judged(y) && !m.relevant(y); }));
 }
 
 // --- the first relevant document, and what stands above each -------------------------------
@@ -431,7 +434,7 @@ inline double bpref(const Request& m, const Ranking& r) {
         const int64_t relevant = block_relevant(m, r, a, b);
         int64_t beside = 0;
         for (size_t i = a; i < b; ++i)
-            beside += r.entries[i].label == r.entries[i].label && !m.relevant(r.entries[i].label);
+            beside += is_judged(r.entries[i].label) && !m.relevant(r.entries[i].label);
         if (relevant > 0) {
             // The number of the block's nonrelevant documents above is uniform on 0 to `beside`.
             double lost = 0.0;
