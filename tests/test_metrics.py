@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -848,6 +850,28 @@ def test_type_errors(call, message):
         call()
 
 
+# --- documentation -----------------------------------------------------------------------------
+
+
+def test_the_chapter_lists_every_preset_metric_and_option():
+    page = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text()
+    words = set(re.findall(r"\w+", page))
+    assert words >= set(PRESETS)
+    assert words >= {name for name in METRICS if name not in COUNTS}
+    assert words >= {"ties", "empty", "gain", "discount", "rel", "norm", "short", "top", "scores"}
+
+
+def test_every_reference_is_in_the_bibliography():
+    bib = (Path(__file__).parents[1] / "docs" / "references.bib").read_text()
+    keys = set(re.findall(r"@\w+\{(\w+),", bib))
+    cited = set()
+    for name in METRICS:
+        function = getattr(metrics, name, None)
+        cited |= set(re.findall(r"\[(\w+\d{4}\w*)\]_", function.__doc__ if function else ""))
+    assert len(cited) > 15
+    assert cited <= keys
+
+
 # --- scikit-learn ------------------------------------------------------------------------------
 
 
@@ -860,3 +884,21 @@ def test_scorer():
     scorer = (NDCG @ 5).scorer()
     value = scorer(Identity(), X, [1, 0, 1, 0], qid=[1, 1, 2, 2])
     assert value == pytest.approx((1 + NDCG.discounts(2)[1]) / 2)
+
+
+def test_scorer_in_cross_validation():
+    import sklearn
+    from sklearn.model_selection import cross_validate
+
+    queries = rw.make_queries("course", n_queries=40)
+    with sklearn.config_context(enable_metadata_routing=True):
+        found = cross_validate(
+            rw.LinearRanker(),
+            queries.X,
+            queries.y,
+            cv=rw.QueryKFold(2),
+            params={"qid": queries.qid},
+            scoring={"rr": RR.scorer(), "ndcg": (NDCG @ 5).scorer()},
+        )
+    assert (found["test_rr"] > 0.5).all()
+    assert (found["test_ndcg"] > 0.4).all()

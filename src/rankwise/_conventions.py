@@ -19,6 +19,7 @@ _WORDS: dict[str, dict[Any, str]] = {
         "trec": "tied scores: document id, descending",
         "worst": "tied scores: worst order",
         "best": "tied scores: best order",
+        "together": "tied scores: all at the last of their ranks",
     },
     "empty": {
         "skip": "queries without relevant documents: left out",

@@ -47,7 +47,7 @@ def bpref(
 
     References
     ----------
-    [Buckley2004]_, as in trec_eval
+    [buckley2004]_, as in trec_eval
     """
     return value("bpref", y_true, y_score, qid, docs, rel=rel, ties=ties, empty=empty)
 
@@ -91,7 +91,7 @@ def infap(
 
     References
     ----------
-    [Yilmaz2006]_, as in trec_eval
+    [yilmaz2006]_, as in trec_eval
     """
     return value("infap", y_true, y_score, qid, docs, rel=rel, ties=ties, empty=empty)
 
@@ -135,7 +135,7 @@ def rbp_residual(
 
     References
     ----------
-    [Moffat2008]_
+    [moffat2008]_
     """
     return value("rbp_residual", y_true, y_score, qid, docs, p=p, tail=tail, ties=ties)
 
@@ -258,7 +258,7 @@ def pairwise_accuracy(
 
     References
     ----------
-    [Joachims2002]_
+    [joachims2002]_
     """
     return value("pairwise_accuracy", y_true, y_score, qid, docs, ties=ties, empty=empty)
 
@@ -300,7 +300,7 @@ def auc(
 
     References
     ----------
-    [Hanley1982]_
+    [hanley1982]_
     """
     return value("auc", y_true, y_score, qid, docs, rel=rel, ties=ties, empty=empty)
 
@@ -338,7 +338,7 @@ def tau_a(
 
     References
     ----------
-    [Kendall1945]_
+    [kendall1945]_
     """
     return value("tau_a", y_true, y_score, qid, None, empty=empty)
 
@@ -378,7 +378,7 @@ def tau_b(
 
     References
     ----------
-    [Kendall1945]_
+    [kendall1945]_
     """
     return value("tau_b", y_true, y_score, qid, None, empty=empty)
 
@@ -416,6 +416,6 @@ def rho(
 
     References
     ----------
-    [Spearman1904]_
+    [spearman1904]_
     """
     return value("rho", y_true, y_score, qid, None, empty=empty)

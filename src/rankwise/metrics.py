@@ -8,7 +8,7 @@ occupies no rank and counts only among the relevant documents and in the ideal.
 Conventions are keywords, the same everywhere:
 
 ``ties``
-    ``"average"``: the expected value over the orders of tied documents [McSherry2008]_;
+    ``"average"``: the expected value over the orders of tied documents [mcsherry2008]_;
     ``"stable"``: input order; ``"trec"``: document id, descending (needs ``docs``); ``"worst"`` and
     ``"best"``: smaller or larger labels first; ``"together"``, for AP only: the documents of a tie
     enter at once, all of them at its last rank.
@@ -113,7 +113,7 @@ def ndcg(
 
     References
     ----------
-    [Jarvelin2002]_, gains of [Burges2005]_
+    [jarvelin2002]_, gains of [burges2005]_
     """
     return value(
         "ndcg",
@@ -173,7 +173,7 @@ def dcg(
 
     References
     ----------
-    [Jarvelin2002]_
+    [jarvelin2002]_
     """
     return value(
         "dcg", y_true, y_score, qid, docs, k=k, gain=gain, discount=discount, ties=ties, empty=empty
@@ -220,7 +220,7 @@ def mean_ndcg(
 
     References
     ----------
-    MeanNDCG of the LETOR evaluation scripts [Qin2010]_
+    MeanNDCG of the LETOR evaluation scripts [qin2010letor]_
     """
     return value(
         "mean_ndcg",
@@ -275,7 +275,7 @@ def eru(
 
     References
     ----------
-    [Breese1998]_
+    [breese1998]_
     """
     return value(
         "eru",
@@ -333,7 +333,7 @@ def precision(
 
     References
     ----------
-    [Manning2008]_
+    [manning2008]_
     """
     return value(
         "precision", y_true, y_score, qid, docs, k=k, short=short, rel=rel, ties=ties, empty=empty
@@ -378,7 +378,7 @@ def recall(
 
     References
     ----------
-    [Manning2008]_
+    [manning2008]_
     """
     return value("recall", y_true, y_score, qid, docs, k=k, rel=rel, ties=ties, empty=empty)
 
@@ -424,7 +424,7 @@ def f1(
 
     References
     ----------
-    [Manning2008]_
+    [manning2008]_
     """
     return value(
         "f1", y_true, y_score, qid, docs, k=k, short=short, rel=rel, ties=ties, empty=empty
@@ -471,7 +471,7 @@ def success(
 
     References
     ----------
-    [Manning2008]_
+    [manning2008]_
     """
     return value("success", y_true, y_score, qid, docs, k=k, rel=rel, ties=ties, empty=empty)
 
@@ -522,7 +522,7 @@ def ap(
 
     References
     ----------
-    [Buckley2000]_; ties [McSherry2008]_
+    [buckley2000]_; ties [mcsherry2008]_
     """
     return value("ap", y_true, y_score, qid, docs, k=k, norm=norm, rel=rel, ties=ties, empty=empty)
 
@@ -565,7 +565,7 @@ def r_precision(
 
     References
     ----------
-    [Buckley2000]_
+    [buckley2000]_
     """
     return value(
         "r_precision",
@@ -621,7 +621,7 @@ def rr(
 
     References
     ----------
-    [Voorhees1999]_
+    [voorhees1999]_
     """
     return value("rr", y_true, y_score, qid, docs, k=k, rel=rel, ties=ties, empty=empty)
 
@@ -669,7 +669,7 @@ def err(
 
     References
     ----------
-    [Chapelle2009]_
+    [chapelle2009]_
     """
     return value("err", y_true, y_score, qid, docs, k=k, top=top, ties=ties, empty=empty)
 
@@ -720,7 +720,7 @@ def rbp(
 
     References
     ----------
-    [Moffat2008]_
+    [moffat2008]_
     """
     return value(
         "rbp",
@@ -771,7 +771,7 @@ def wta(
 
     References
     ----------
-    [Le2007]_
+    [le2007]_
     """
     return value("wta", y_true, y_score, qid, docs, ties=ties, empty=empty)
 
