@@ -139,6 +139,7 @@ def join(
         }
     return joined
 
+
 # --- metrics -----------------------------------------------------------------------------------
 # One query as plain lists: `ranked` are the labels of the retrieved documents, best rank first;
 # `labels` those of all its documents. NaN is unjudged, -1 pooled and not judged (infAP only).
@@ -173,7 +174,6 @@ def _orders(y, s, ties, docs):
         return [sorted(first, key=lambda i: -s[i])]
     within = {"stable": lambda i: 0, "worst": low, "best": lambda i: -low(i)}[ties]
     return [sorted(kept, key=lambda i: (-s[i], within(i)))]
-
 
 
 def _gain(gain):

@@ -253,7 +253,8 @@ def test_demo(capsys, tmp_path, monkeypatch):
         (["compare", "nowhere.txt", "--test", "test.txt"], "nowhere.txt: No such file"),
         (["compare", "train.txt", "--test", "train.txt"], "train and test must hold different queries"),
         (["compare", "train.txt", "--test", "test.txt", "--rankers", "lambdamrt"], "did you mean 'lambdamart'?"),
-        (["compare", "train.txt", "--test", "test.txt", "--rankers", "ranksvm(c=1)"], "unknown parameter of ranksvm 'c'"),
+        (["compare", "train.txt", "--test", "test.txt", "--rankers", "ranksvm(c=1)"],
+         "unknown parameter of ranksvm 'c'"),
         (["compare", "train.txt", "--test", "test.txt", "--rankers", "ranksvm(1)"], "name(option=value, ...)"),
         (["compare", "train.txt", "--test", "test.txt", "--metrics", "ndgc@10"], "did you mean 'ndcg'?"),
         (["compare", "train.txt", "--test", "test.txt", "--metrics", "ndcg@0"], "positive integer"),
@@ -308,7 +309,8 @@ def test_old_file_is_kept_when_a_run_fails(capsys, files):
     code, _, _ = run(capsys, "train", "noqid.txt", "--ranker", "linear", "-o", "m.rw")
     assert code == 2
     assert Path("m.rw").read_text() == "precious"
-    assert sorted(p.name for p in files.iterdir()) == ["all.txt", "m.rw", "test.txt", "train.txt", "vali.txt"]  # fmt: skip
+    names = sorted(p.name for p in files.iterdir())
+    assert names == ["all.txt", "m.rw", "test.txt", "train.txt", "vali.txt"]
 
 
 def test_interrupt_leaves_the_old_file(files):

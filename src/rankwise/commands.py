@@ -159,9 +159,9 @@ def _save_picture(comparison: Comparison, path: str) -> None:
 
 def compare(args: argparse.Namespace) -> None:
     from rankwise._progress import Progress
+    from rankwise._text import split_names
     from rankwise.experiment import run_experiment
     from rankwise.metrics import parse_metric
-    from rankwise._text import split_names
     from rankwise.recipes import parse_ranker
 
     metrics = _metrics_of(args)

@@ -160,10 +160,7 @@ def _named(root: Path, *stems: str) -> Path:
 def same_width(parts: list[Queries], absent: float = 0.0) -> list[Queries]:
     """The parts with as many features as the widest: what a file never names is absent in its rows."""
     width = max(p.n_features for p in parts)
-    return [
-        p if p.n_features == width else _widened(p, width, absent)
-        for p in parts
-    ]
+    return [p if p.n_features == width else _widened(p, width, absent) for p in parts]
 
 
 def _widened(queries: Queries, width: int, absent: float) -> Queries:
