@@ -290,7 +290,7 @@ class ChunkJoin {
 class TextJoin {
   public:
     TextJoin(const Judgements& judged, std::string_view text, std::string name,
-             size_t chunk_bytes = 0, size_t block_bytes = size_t{8} << 20)
+             size_t chunk_bytes = 0, size_t block_bytes = size_t{32} << 20)
         : judged_(judged),
           text_(text),
           name_(std::move(name)),
