@@ -66,3 +66,13 @@ def test_api_page_is_current(monkeypatch):
     import make_api
 
     assert (ROOT / "docs" / "api.md").read_text() == make_api.page(), "run python docs/make_api.py"
+
+
+def test_references_are_in_the_bibliography():
+    from rankwise.metrics import METRICS
+
+    known = set(re.findall(r"@\w+\{(\w+)", (ROOT / "docs" / "references.bib").read_text()))
+    cited = " ".join(m.reference for m in METRICS.values())
+    keys = set(re.findall(r"\b[a-z]+(?:19|20)\d\d[a-z]*\b", cited))
+    assert keys
+    assert keys <= known

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rankwise.comparison import Comparison
     from rankwise.data import Queries
-    from rankwise.experiment import Experiment, Fold
+    from rankwise.experiment import Choice, Experiment, Fold
     from rankwise.metrics import Metric
     from rankwise.trec import Run
 
@@ -279,8 +280,6 @@ def _names(args: argparse.Namespace, metrics: list[Metric]) -> dict[str, str]:
 
 
 def _selection_lines(experiment: Experiment, folds: list[Fold], names: dict[str, str]) -> list[str]:
-    from rankwise.experiment import words
-
     lines = []
     if experiment.select is None:
         lines.append("Nothing was chosen on validation queries: one fit per ranker and fold.")
@@ -289,10 +288,9 @@ def _selection_lines(experiment: Experiment, folds: list[Fold], names: dict[str,
             f"Hyperparameters chosen by {names.get(str(experiment.select), experiment.select)} on the "
             "validation queries, from the grids that 'rankwise rankers' lists:"
         )
-        for o in experiment.outcomes:
-            if o.choices[0].tried > 1:
-                kept = "; ".join(words(c.params) for c in o.choices)
-                lines.append(f"  {o.name}: {o.choices[0].tried} combinations, kept {kept}")
+        lines += [
+            f"  {o.name}: {_kept(o.choices)}" for o in experiment.outcomes if o.choices[0].tried > 1
+        ]
     if len(folds) > 1:
         lines.append("Means over folds (as LETOR publishes them):")
         for m in experiment.metrics:
@@ -301,6 +299,19 @@ def _selection_lines(experiment: Experiment, folds: list[Fold], names: dict[str,
                 f"  {names[str(m)]}: " + "  ".join(f"{n} {v.mean():.4f}" for n, v in means.items())
             )
     return lines
+
+
+def _kept(choices: list[Choice]) -> str:
+    """What was chosen: first what all folds share, then what each fold kept."""
+    from rankwise.experiment import words
+
+    params = [c.params for c in choices]
+    shared = {k: v for k, v in params[0].items() if all(p[k] == v for p in params)}
+    kept = [words(shared)] if shared else []
+    if len(shared) < len(params[0]):
+        folds = [words({k: v for k, v in p.items() if k not in shared}) for p in params]
+        kept.append(f"by fold {' | '.join(folds)}")
+    return f"{choices[0].tried} combinations, kept {'; '.join(kept)}"
 
 
 def _experiment_dict(
@@ -471,9 +482,16 @@ def metrics(args: argparse.Namespace) -> None:
             {name: {"summary": m.summary, "reference": m.reference} for name, m in METRICS.items()}
         )
         return
+    width = max(map(len, METRICS))
     for name, m in METRICS.items():
-        print(f"{name:<18} {m.summary}")
-        print(f"{'':<18} {m.reference}")
+        print(f"{name:<{width}} {m.summary}")
+        print(f"{'':<{width}} {_citation(m.reference)}")
+    print("\nFull references: docs/references.bib; options and presets: docs/metrics.md")
+
+
+def _citation(keys: str) -> str:
+    """Bibliography keys, such as ``jarvelin2002``, as author and year."""
+    return re.sub(r"\b([a-z]+)(\d{4})[a-z]*", lambda m: f"{m[1].title()} {m[2]}", keys)
 
 
 # --- eval ---------------------------------------------------------------------------------------
