@@ -232,7 +232,7 @@ def rebuilt(data, change=None, entries=None, compression=zipfile.ZIP_STORED):
 
 
 def npy(shape, data, descr="<f8"):
-    header = repr({"descr": descr, "fortran_order": False, "shape": shape})
+    header = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + data
 
@@ -305,11 +305,11 @@ HOSTILE = {
     ),
     "an array of objects": (
         lambda d: rebuilt(d, entries={"coef_.npy": npy((1,), b"\x80\x04N.", "|O")}),
-        "the array coef_.npy of shape (1,)",
+        "the entry coef_.npy, which is no array of numbers or text",
     ),
     "an array of records": (
         lambda d: rebuilt(d, entries={"coef_.npy": npy((1,), b"12345678", [("a", "<f8")])}),
-        "the array coef_.npy",
+        "the entry coef_.npy, which is no array of numbers or text",
     ),
     "an array of code": (
         lambda d: rebuilt(d, entries={"coef_.npy": npy("__import__('os')", b"")}),
@@ -474,6 +474,10 @@ TREE_CHANGES = {
     "negative leaves": ("num_leaves", lambda v: ["-5"]),
     "categories": ("num_cat", lambda v: ["1"]),
     "linear leaves": ("is_linear", lambda v: ["1"]),
+    "an underscore in a number": ("left_child", lambda v: [*v[:-1], f"{v[-1][:-1]}0_{v[-1][-1]}"]),
+    "two spaces": ("left_child", lambda v: [v[0], "", *v[1:]]),
+    "a fraction of a child": ("left_child", lambda v: [v[0] + ".0", *v[1:]]),
+    "a hexadecimal threshold": ("threshold", lambda v: ["0x1", *v[1:]]),
     "one line less": ("shrinkage", lambda v: None),
 }
 
@@ -501,6 +505,11 @@ def test_trees_that_do_not_fit_together(case, fitted, files, tmp_path):
         ("label_index=0", "label_index=0\nlinear_tree=1", "odd header"),
         ("Tree=1\n", "Tree=7\n", "tree 1 is cut"),
         ("end of trees", "end of tree", "odd end"),
+        # Separators that Python knows and LightGBM does not, or the other way round.
+        ("right_child=1 ", "right_child=1\x1c", "odd characters"),
+        ("right_child=1 ", "right_child=1\t", "odd characters"),
+        ("right_child=1 ", "right_child=1\r", "odd characters"),
+        ("right_child=1 ", "right_child=1\u00a0", "odd characters"),
     ],
 )
 def test_tree_models_with_another_frame(old, new, text, fitted, files, tmp_path):

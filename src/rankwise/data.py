@@ -149,26 +149,27 @@ def _offsets(sizes: NDArray[Any]) -> NDArray[np.int64]:
 def _uniform_ids(ids: NDArray[Any], where: str) -> NDArray[Any]:
     """Object ids as numbers or text; mixed types become text only if that keeps them apart."""
     values = ids.tolist()
-    for row, value in enumerate(values):
-        # NaN, NaT and pandas' NA are the values that do not equal themselves.
-        if value is None or (value == value) is not True:
-            raise ValueError(f"{where}: qid must not be missing, got {value!r} at row {row}")
-    kinds = {type(v) for v in values}
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return np.array(values)
     if all(issubclass(kind, Real) for kind in kinds):
         numbers = np.asarray(values)
         if numbers.dtype.kind in "biuf":
             return numbers
+    for row, value in enumerate(values):
+        # NaN, NaT and pandas' NA are the values that do not equal themselves.
+        if value is None or (value == value) is not True:
+            raise ValueError(f"{where}: qid must not be missing, got {value!r} at row {row}")
     text = np.array([v.decode() if isinstance(v, bytes) else str(v) for v in values])
-    if kinds != {str}:
-        try:
-            distinct = len(set(values))
-        except TypeError:
-            distinct = -1
-        if distinct != len(set(text.tolist())):
-            raise TypeError(
-                f"{where}: qid must hold ids of one type, numbers or text, got "
-                f"{', '.join(sorted(k.__name__ for k in kinds))}"
-            )
+    try:
+        distinct = len(set(values))
+    except TypeError:
+        distinct = -1
+    if distinct != len(set(text.tolist())):
+        raise TypeError(
+            f"{where}: qid must hold ids of one type, numbers or text, got "
+            f"{', '.join(sorted(k.__name__ for k in kinds))}"
+        )
     return text
 
 

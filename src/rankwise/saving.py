@@ -22,7 +22,6 @@ sentence.
 
 from __future__ import annotations
 
-import ast
 import importlib
 import io
 import json
@@ -272,19 +271,27 @@ def _unpack(packed: Any, entries: dict[str, bytes]) -> Any:
     return _TAGS[tag](content, entries)
 
 
+# Version 1.0 of NumPy's format, as written: magic, two bytes of length, and this header.
+_NPY_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '([<>|][biufUS]\d+)', 'fortran_order': (True|False), "
+    rb"'shape': \(((?:\d+, ?)*\d*)\), \} *\n",
+    re.DOTALL,
+)
+
+
 def _unpack_array(name: str, entries: dict[str, bytes]) -> NDArray[Any]:
     data = entries[name]
-    # Version 1.0 of NumPy's format: magic, length of the header, a dictionary of literals, values.
-    start = 10 + int.from_bytes(data[8:10], "little")
-    if not data.startswith(b"\x93NUMPY\x01\x00") or len(data) < start:
-        raise _Damaged(f"the entry {name}, which is no array")
-    header = ast.literal_eval(data[10:start].decode("latin1").strip())
-    dtype, shape = np.dtype(header["descr"]), header["shape"]
+    header = _NPY_HEADER.match(data)
+    if header is None or header.end() != 10 + int.from_bytes(data[8:10], "little"):
+        raise _Damaged(f"the entry {name}, which is no array of numbers or text")
+    dtype = np.dtype(header[1].decode())
+    shape = tuple(int(n) for n in header[3].decode().replace(",", " ").split())
     # The size is checked before anything is allocated for the shape.
-    if dtype.kind not in _KINDS or math.prod(shape) * dtype.itemsize != len(data) - start:
+    if math.prod(shape) * dtype.itemsize != len(data) - header.end():
         raise _Damaged(f"the array {name} of shape {shape} in {len(data)} bytes")
-    flat = np.frombuffer(data, dtype, offset=start)
-    return flat.reshape(shape, order="F" if header["fortran_order"] else "C").copy(order="K")
+    flat = np.frombuffer(data, dtype, offset=header.end())
+    order: Any = "F" if header[2] == b"True" else "C"
+    return flat.reshape(shape, order=order).copy(order="K")
 
 
 def _unpack_scalar(content: Any, entries: dict[str, bytes]) -> Any:
@@ -325,25 +332,44 @@ def _checked(ranker: Any) -> Any:
 
 # --- trees -----------------------------------------------------------------------------------
 
-# Keys of a tree in LightGBM's text, with the number of values: per inner node, per leaf, or one.
-_TREE_KEYS = {
-    "num_leaves": "one",
-    "num_cat": "one",
-    "split_feature": "node",
-    "split_gain": "node",
-    "threshold": "node",
-    "decision_type": "node",
-    "left_child": "node",
-    "right_child": "node",
-    "leaf_value": "leaf",
-    "leaf_weight": "leaf",
-    "leaf_count": "leaf",
-    "internal_value": "node",
-    "internal_weight": "node",
-    "internal_count": "node",
-    "is_linear": "one",
-    "shrinkage": "one",
+# Values as LightGBM writes them, one space between two: Python and LightGBM must not differ in
+# what they take for a number or a separator.
+_ONE_INTEGER = r"-?\d{1,9}"
+_ONE_NUMBER = r"-?(\d+(\.\d+)?(e[+-]?\d+)?|inf|nan)"
+_INTEGERS, _NUMBERS = (
+    re.compile(rf"({one}( {one})*)?", re.ASCII) for one in (_ONE_INTEGER, _ONE_NUMBER)
+)
+# Lines of a tree in LightGBM's text: how many values (one, per inner node, per leaf) of what kind.
+_TREE_LINES = {
+    "num_leaves": ("one", _INTEGERS),
+    "num_cat": ("one", _INTEGERS),
+    "split_feature": ("node", _INTEGERS),
+    "split_gain": ("node", _NUMBERS),
+    "threshold": ("node", _NUMBERS),
+    "decision_type": ("node", _INTEGERS),
+    "left_child": ("node", _INTEGERS),
+    "right_child": ("node", _INTEGERS),
+    "leaf_value": ("leaf", _NUMBERS),
+    "leaf_weight": ("leaf", _NUMBERS),
+    "leaf_count": ("leaf", _INTEGERS),
+    "internal_value": ("node", _NUMBERS),
+    "internal_weight": ("node", _NUMBERS),
+    "internal_count": ("node", _INTEGERS),
+    "is_linear": ("one", _INTEGERS),
+    "shrinkage": ("one", _NUMBERS),
 }
+_HEADER_LINES = [
+    "tree",
+    "version",
+    "num_class",
+    "num_tree_per_iteration",
+    "label_index",
+    "max_feature_idx",
+    "feature_names",
+    "feature_infos",
+    "tree_sizes",
+]
+_END = re.compile(r"end of trees\n\nfeature_importances:\n(\w+=\d+\n)*\n", re.ASCII)
 
 
 def check_trees(text: str, n_features: int, n_trees: int) -> None:
@@ -352,65 +378,63 @@ def check_trees(text: str, n_features: int, n_trees: int) -> None:
     Every tree must be complete, use features that exist and reach each of its nodes and leaves
     once.
     """
+    if not re.fullmatch(r"[\n -~]*", text):
+        raise _Damaged("a tree model with odd characters")
     head, _, body = text.partition("\n\n")
-    header = dict(line.partition("=")[::2] for line in head.split("\n"))
-    sizes = [int(v) for v in header.get("tree_sizes", "").split()]
-    fixed = {"tree": "", "num_class": "1", "num_tree_per_iteration": "1", "label_index": "0"}
+    lines = [line.split("=") for line in head.split("\n")]
+    header = {key: "=".join(values) for key, *values in lines}
     if (
-        {key: header.get(key) for key in fixed} != fixed
-        or header.keys() - fixed.keys()
-        != {"version", "max_feature_idx", "feature_names", "feature_infos", "tree_sizes"}
-        or header["max_feature_idx"] != str(n_features - 1)
+        [key for key, *_ in lines] != _HEADER_LINES
+        or any(len(parts) > 2 for parts in lines)
+        or (header["num_class"], header["num_tree_per_iteration"]) != ("1", "1")
+        or (header["label_index"], header["max_feature_idx"]) != ("0", str(n_features - 1))
         or len(header["feature_names"].split(" ")) != n_features
         or len(header["feature_infos"].split(" ")) != n_features
-        or len(sizes) != n_trees
-        or any(line.count("=") > 1 for line in head.split("\n"))
-        or not text.isascii()
+        or not _INTEGERS.fullmatch(header["tree_sizes"])
+        or len(header["tree_sizes"].split()) != n_trees
     ):
         raise _Damaged("a tree model with an odd header")
     start = 0
-    for i, size in enumerate(sizes):
+    for i, size in enumerate(map(int, header["tree_sizes"].split())):
         block = body[start : start + size]
         if size < 1 or not (block.startswith(f"Tree={i}\n") and block.endswith("\n\n\n")):
             raise _Damaged(f"a tree model whose tree {i} is cut")
-        _check_tree(i, block.removeprefix(f"Tree={i}\n").removesuffix("\n\n\n"), n_features)
+        if not _is_tree(block.removeprefix(f"Tree={i}\n").removesuffix("\n\n\n"), n_features):
+            raise _Damaged(f"a tree model whose tree {i} does not fit together")
         start += size
-    if not re.fullmatch(r"end of trees\n\nfeature_importances:\n(\w+=\d+\n)*\n", body[start:]):
+    if not _END.fullmatch(body[start:]):
         raise _Damaged("a tree model with an odd end")
 
 
-def _check_tree(number: int, block: str, n_features: int) -> None:
+def _is_tree(block: str, n_features: int) -> bool:
     lines = [line.partition("=") for line in block.split("\n")]
+    if [key for key, _, _ in lines] != list(_TREE_LINES):
+        return False
+    if not all(_TREE_LINES[key][1].fullmatch(values) for key, _, values in lines):
+        return False
     values = {key: text.split() for key, _, text in lines}
-    counts = {"one": 1}
-    try:
-        counts["leaf"] = int(values["num_leaves"][0])
-        counts["node"] = counts["leaf"] - 1
-        ok = [key for key, _, _ in lines] == list(_TREE_KEYS)
-        ok = ok and all(len(values[key]) == counts[kind] for key, kind in _TREE_KEYS.items())
-        ok = ok and values["num_cat"] == ["0"] and values["is_linear"] == ["0"]
-        numbers = {key: np.array(column, dtype=np.float64) for key, column in values.items()}
-        integers = {
-            key: np.array(values[key], dtype=np.int64)
-            for key in ("split_feature", "decision_type", "left_child", "right_child")
-        }
-    except (ValueError, IndexError, KeyError, OverflowError):
-        ok = False
-    if ok:
-        nodes = np.arange(counts["node"])
-        left, right = integers["left_child"], integers["right_child"]
-        children = np.concatenate([left, right])
-        # Children come after their parents, so that everything hangs on node 0 and nothing loops.
-        expected = np.arange(-counts["leaf"], counts["node"])
-        expected = expected[(expected != 0) if counts["node"] else expected > 0]
-        ok = (
-            np.array_equal(np.sort(children), expected)
-            and bool(((left < 0) | (left > nodes)).all() and ((right < 0) | (right > nodes)).all())
-            and bool(np.isin(integers["split_feature"], np.arange(n_features)).all())
-            # Even: not categorical. Bits 2 and 3 say what counts as missing.
-            and bool(np.isin(integers["decision_type"], np.arange(0, 12, 2)).all())
-            and bool(np.isfinite(numbers["leaf_value"]).all())
-            and not np.isnan(numbers["threshold"]).any()
-        )
-    if not ok:
-        raise _Damaged(f"a tree model whose tree {number} does not fit together")
+    n_leaves = int(values["num_leaves"][0]) if values["num_leaves"] else 0
+    n_nodes = n_leaves - 1
+    counts = {"one": 1, "leaf": n_leaves, "node": n_nodes}
+    if not all(len(values[key]) == counts[kind] for key, (kind, _) in _TREE_LINES.items()):
+        return False
+
+    def column(key: str, dtype: type = np.int64) -> NDArray[Any]:
+        return np.array(values[key], dtype=dtype)
+
+    left, right, nodes = column("left_child"), column("right_child"), np.arange(n_nodes)
+    # Leaf i is the child -i - 1. Each leaf and each node but the first is a child once, and nodes
+    # come after their parents, so that everything hangs on node 0 and nothing loops.
+    children = np.setdiff1d(np.arange(-n_leaves, n_nodes), [0]) if n_nodes else nodes
+    feature = column("split_feature")
+    return bool(
+        np.array_equal(np.sort(np.concatenate([left, right])), children)
+        and ((left < 0) | (left > nodes)).all()
+        and ((right < 0) | (right > nodes)).all()
+        and ((feature >= 0) & (feature < n_features)).all()
+        # Even: no category. Bits 2 and 3 say what counts as missing.
+        and np.isin(column("decision_type"), np.arange(0, 12, 2)).all()
+        and np.isfinite(column("leaf_value", np.float64)).all()
+        and not np.isnan(column("threshold", np.float64)).any()
+        and (values["num_cat"], values["is_linear"]) == (["0"], ["0"])
+    )
