@@ -620,6 +620,13 @@ def test_feature_ranker_chooses_feature_and_direction():
             assert (fitted.feature_, fitted.sign_) == (column, sign)
 
 
+def test_feature_ranker_takes_the_first_of_equals():
+    X, y, qid = planted()
+    copies = np.column_stack([X[:, 1], X[:, 0], np.exp(X[:, 0]), -X[:, 0]])
+    fitted = rw.FeatureRanker().fit(copies, y, qid=qid)
+    assert (fitted.feature_, fitted.sign_) == (1, 1.0)
+
+
 def test_feature_ranker_equals_trying_all():
     queries = rw.make_queries(n_queries=30)
     tried = {

@@ -29,6 +29,10 @@ from rankwise.data import Queries, mix, row_hashes
 from rankwise.metrics import Metric, parse_metric
 
 
+# Means that differ by less are equal; which is larger would depend on the order of summation.
+_ROUNDING = 1e-12
+
+
 class RandomRanker(Ranker):
     """Scores documents at random: uniform on [0, 1), reproducible, equal rows alike.
 
@@ -140,7 +144,7 @@ class FeatureRanker(Ranker):
             for sign in (1.0, -1.0):
                 y_score = _feature_scores(train.X, column, sign)
                 value = metric.mean(train.y, y_score, qid=groups, query_weight=weight)
-                if value > best:
+                if value > best + _ROUNDING:
                     best, self.feature_, self.sign_ = value, column, sign
 
     def _score(self, X: Any) -> NDArray[np.float64]:
