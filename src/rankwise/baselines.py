@@ -28,7 +28,6 @@ from rankwise._estimator import Ranker, query_weights
 from rankwise.data import Queries, mix, row_hashes
 from rankwise.metrics import Metric, parse_metric
 
-
 # Means that differ by less are equal; which is larger would depend on the order of summation.
 _ROUNDING = 1e-12
 
