@@ -115,24 +115,29 @@ static void mark_nonzero(const double* y, int64_t n, uint8_t* mark) {
     for (int64_t i = 0; i < n; ++i) mark[i] = (y[i] > 0.0) | (y[i] < 0.0);
 }
 
-// Least and largest score, -inf left out.
+// Least and largest score. No score is NaN here, so the order of comparisons does not matter.
 RANKWISE_CLONES
-static void range_of(const double* s, int64_t n, double* low, double* high) {
+static void range_of_all(const double* s, int64_t n, double* low, double* high) {
+    double lo = std::numeric_limits<double>::infinity(), hi = -lo;
+#ifdef _OPENMP
+#pragma omp simd reduction(min : lo) reduction(max : hi)
+#endif
+    for (int64_t i = 0; i < n; ++i) {
+        lo = s[i] < lo ? s[i] : lo;
+        hi = s[i] > hi ? s[i] : hi;
+    }
+    *low = lo;
+    *high = hi;
+}
+
+// Least and largest score of the retrieved documents.
+inline void range_of(const double* s, int64_t n, double* low, double* high) {
     constexpr double inf = std::numeric_limits<double>::infinity();
-    constexpr int64_t lanes = 8;
-    double lo[lanes], hi[lanes];
-    for (int64_t u = 0; u < lanes; ++u) lo[u] = inf, hi[u] = -inf;
-    const auto take = [&](double x, int64_t u) {
-        const double retrieved = x > -inf ? x : inf;
-        lo[u] = retrieved < lo[u] ? retrieved : lo[u];
-        hi[u] = x > hi[u] ? x : hi[u];
-    };
-    int64_t i = 0;
-    for (; i + lanes <= n; i += lanes)
-        for (int64_t u = 0; u < lanes; ++u) take(s[i + u], u);
-    for (; i < n; ++i) take(s[i], 0);
-    *low = *std::min_element(lo, lo + lanes);
-    *high = *std::max_element(hi, hi + lanes);
+    range_of_all(s, n, low, high);
+    if (*low > -inf) return;
+    *low = inf;
+    for (int64_t i = 0; i < n; ++i)
+        if (s[i] > -inf) *low = std::min(*low, s[i]);
 }
 
 // Buckets of scores, the largest score in bucket 0; -inf goes to bucket `last`.
@@ -323,7 +328,7 @@ class Ranker {
 
     // Larger labels first inside each block of ties.
     static void sort_blocks(std::vector<Entry>& entries) {
-        std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+        std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
             return a.before != b.before ? a.before < b.before : a.label > b.label;
         });
     }
