@@ -14,10 +14,12 @@ void bind_lambdas(nb::module_& m);
 void bind_scoring(nb::module_& m);
 
 NB_MODULE(_core, m) {
-    m.doc() = "Kernels of rankwise over flat arrays and offsets. Private: call the public functions.";
+    m.doc() =
+        "Kernels of rankwise over flat arrays and offsets. Private: call the public functions.";
     m.attr("__version__") = RANKWISE_VERSION;
-    m.def("max_threads", [] { return rankwise::thread_count(0); },
-          "Number of threads the kernels use unless told otherwise.");
+    m.def(
+        "max_threads", [] { return rankwise::thread_count(0); },
+        "Number of threads the kernels use unless told otherwise.");
     bind_groups(m);
     bind_metrics(m);
     bind_letor(m);

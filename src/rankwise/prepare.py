@@ -125,10 +125,11 @@ class QueryScaler(  # type: ignore[call-arg]
         where = f"{type(self).__name__}.{method}"
         _validate.choice(type(self).__name__, "method", self.method, _METHODS)
         features, names = features_of(where, X)
-        if fitting:
-            features = _validate.matrix(where, features)
-        else:
-            features = same_features(where, self, features, names)
+        features = (
+            _validate.matrix(where, features)
+            if fitting
+            else same_features(where, self, features, names)
+        )
         if hasattr(features, "nnz") and self.method != "minmax":
             raise TypeError(
                 f"{where}: method={self.method!r} would fill a sparse matrix; pass X.toarray() "
