@@ -262,6 +262,7 @@ def test_demo(capsys, tmp_path, monkeypatch):
         (["compare", "train.txt", "--test", "test.txt", "--folds", "3"], "must not be given together"),
         (["compare", "--fold", "train.txt,test.txt"], "TRAIN,VALID,TEST"),
         (["compare", "all.txt", "--folds", "1"], "n_folds must be at least 3"),
+        (["compare", "missing.txt", "--test", "test.txt", "--rankers", "mart,ranksvm"], "missing (NaN) for ranksvm"),
         (["compare", "train.txt", "--test", "test.txt", "--rankers", "ranksvm(C=-1)"], "C must be"),
         (["train", "train.txt", "-o", "no/such/folder/m.rw", "--ranker", "linear"], "no/such/folder"),
         (["predict", "train.txt", "test.txt"], "train.txt"),
@@ -278,6 +279,7 @@ def test_demo(capsys, tmp_path, monkeypatch):
 def test_bad_input_gets_a_sentence(capsys, files, words, sentence):
     Path("empty.txt").write_text("")
     Path("noqid.txt").write_text("1 1:0.5\n")
+    Path("missing.txt").write_text("1 qid:m 1:0.5\n0 qid:m 1:NULL\n")
     import gzip
 
     Path("cut.txt.gz").write_bytes(gzip.compress(Path("train.txt").read_bytes())[:-50])

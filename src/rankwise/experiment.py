@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from rankwise._conventions import conventions
 from rankwise.data import Queries
 from rankwise.metrics import Metric, evaluate, parse_metric
-from rankwise.recipes import Request, parse_ranker
+from rankwise.recipes import RECIPES, Request, parse_ranker
 
 if TYPE_CHECKING:
     from rankwise._estimator import Ranker
@@ -298,6 +298,7 @@ def run_experiment(
     if not measured:
         raise ValueError("run_experiment: at least one metric is needed, got none")
     by = parse_metric(select) if select is not None else measured[0]
+    _check_missing(requests, folds)
     sizes = {
         r.text: sum(
             len(list(r.combinations())) if tune and f.valid is not None else 1 for f in folds
@@ -339,6 +340,18 @@ def run_experiment(
         [f.test.n_queries for f in folds],
         ids,
     )
+
+
+def _check_missing(requests: Sequence[Request], folds: Sequence[Fold]) -> None:
+    """Says before the first fit which rankers cannot take the data."""
+    unable = [r.text for r in requests if not r.recipe.missing]
+    parts = [p for f in folds for p in (f.train, f.valid, f.test) if p is not None]
+    if unable and any(np.isnan(p.X.data if hasattr(p.X, "nnz") else p.X).any() for p in parts):
+        able = [name for name, recipe in RECIPES.items() if recipe.missing]
+        raise ValueError(
+            f"run_experiment: the features must not be missing (NaN) for {', '.join(unable)}; fill them "
+            f"in first, or leave these rankers out ({', '.join(able)} take missing values)"
+        )
 
 
 def _mean(values: NDArray[np.float64]) -> float:
