@@ -82,7 +82,7 @@ def _trees(loss: str) -> Callable[..., Ranker]:
     def make(**params: Any) -> Ranker:
         from rankwise.trees import TreeRanker
 
-        return TreeRanker(loss=loss, **params)
+        return TreeRanker(**{"loss": loss, **params})
 
     return make
 
@@ -91,11 +91,13 @@ def _trees(loss: str) -> Callable[..., Ranker]:
 # size of the data: the grids step by factors of ten.
 _C = tuple(10.0**e for e in range(-6, 2))
 _ALPHA = tuple(10.0**e for e in range(-2, 5))
-_TREES = {
+_TREES: dict[str, tuple[Any, ...]] = {
     "num_leaves": (7, 15, 31),
-    "learning_rate": (0.05, 0.1),
+    "learning_rate": (0.05,),
     "n_estimators": (500,),
     "early_stopping_rounds": (50,),
+    "subsample": (0.8,),
+    "colsample_bytree": (0.8,),
 }
 
 RECIPES: dict[str, Recipe] = {
@@ -149,7 +151,7 @@ RECIPES: dict[str, Recipe] = {
             "listwise: boosted trees on the lambda gradients of a metric",
             "Burges 2010, MSR-TR-2010-82",
             _trees("lambdarank"),
-            _TREES,
+            {"loss": ("lambdarank", "lambdarank(normalize='both')"), **_TREES},
             missing=True,
         ),
     )
