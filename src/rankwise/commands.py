@@ -96,6 +96,7 @@ _DEMO_RANKERS = (
 
 
 def demo(args: argparse.Namespace) -> None:
+    """Seven rankers on the course note's synthetic queries, with the split gains of the trees."""
     from rankwise._progress import Progress
     from rankwise.experiment import Fold, run_experiment
     from rankwise.recipes import parse_ranker
@@ -159,6 +160,7 @@ def _save_picture(comparison: Comparison, path: str) -> None:
 
 
 def compare(args: argparse.Namespace) -> None:
+    """Rankers chosen on validation queries and compared on test queries."""
     from rankwise._progress import Progress
     from rankwise._text import split_names
     from rankwise.experiment import run_experiment
@@ -349,6 +351,7 @@ def _experiment_dict(
 
 
 def train(args: argparse.Namespace) -> None:
+    """One ranker, fitted, chosen and saved."""
     from rankwise._progress import Progress
     from rankwise.experiment import choose, words
     from rankwise.metrics import parse_metric
@@ -393,6 +396,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 def predict(args: argparse.Namespace) -> None:
+    """Scores of documents, one per line or as a TREC run."""
     from rankwise.formats import write_scores
     from rankwise.saving import load
     from rankwise.trec import write_run
@@ -428,6 +432,7 @@ def _as_run(queries: Queries, y_score: Any, tag: str) -> Run:
 
 
 def convert(args: argparse.Namespace) -> None:
+    """Judged queries from one format to another."""
     from rankwise.formats import write
 
     queries = _read(args, args.source)
@@ -443,6 +448,7 @@ def convert(args: argparse.Namespace) -> None:
 
 
 def describe(args: argparse.Namespace) -> None:
+    """What is in a file of judged queries."""
     from rankwise.summary import describe as describe_queries
 
     description = describe_queries(_read(args, args.data))
@@ -453,6 +459,7 @@ def describe(args: argparse.Namespace) -> None:
 
 
 def rankers(args: argparse.Namespace) -> None:
+    """The recipes there are, with their grids."""
     from rankwise.recipes import RECIPES
 
     if args.json:
@@ -475,6 +482,7 @@ def _short(value: Any) -> str:
 
 
 def metrics(args: argparse.Namespace) -> None:
+    """The metrics there are, with their references."""
     from rankwise.metrics import METRICS
 
     if args.json:
@@ -498,12 +506,14 @@ def _citation(keys: str) -> str:
 
 
 def evaluate(args: argparse.Namespace) -> None:
+    """Runs against judgements, or score files against labels; several with significance."""
     from rankwise._conventions import conventions
 
     kind = args.kind or _kind_of(args.truth)
-    values, ids, notes = (_eval_runs if kind == "trec" else _eval_scores)(args)
-    notes.insert(0, conventions(_metrics_of(args)))
-    names = _names(args, _metrics_of(args))
+    metrics = _metrics_of(args)
+    values, ids, notes = (_eval_runs if kind == "trec" else _eval_scores)(args, metrics)
+    notes.insert(0, conventions(metrics))
+    names = _names(args, metrics)
     if len(next(iter(values.values()))) > 1 and not args.per_query:
         from rankwise.comparison import compare as compare_systems
 
@@ -537,10 +547,10 @@ def _kind_of(path: str) -> str:
     return "trec"
 
 
-def _eval_runs(args: argparse.Namespace) -> tuple[Values, Any, list[str]]:
+def _eval_runs(args: argparse.Namespace, metrics: list[Metric]) -> tuple[Values, Any, list[str]]:
     from rankwise.evaluation import evaluate_files
 
-    result = evaluate_files(args.truth, args.runs, _metrics_of(args))
+    result = evaluate_files(args.truth, args.runs, metrics)
     values = {
         text: dict(zip(result.runs, rows, strict=True)) for text, rows in result.values.items()
     }
@@ -560,12 +570,11 @@ def _eval_runs(args: argparse.Namespace) -> tuple[Values, Any, list[str]]:
     return values, result.ids, notes
 
 
-def _eval_scores(args: argparse.Namespace) -> tuple[Values, Any, list[str]]:
+def _eval_scores(args: argparse.Namespace, metrics: list[Metric]) -> tuple[Values, Any, list[str]]:
     from rankwise.formats import read_scores
     from rankwise.metrics import evaluate as evaluate_scores
 
     queries = _read(args, args.truth)
-    metrics = _metrics_of(args)
     values: Values = {str(m): {} for m in metrics}
     names = [Path(p).stem for p in args.runs]
     if len(set(names)) < len(names):
