@@ -5,6 +5,9 @@ A ranker subclasses :class:`Ranker`, stores its parameters in ``__init__`` and w
 ``_score(X)`` on checked features. Everything a user touches (``fit``, ``predict``, ``rank``,
 ``score``) is here, so that unsorted, interleaved or string query ids, frames, weights and errors
 behave alike everywhere.
+
+A search fits one ranker many times to the same queries. What those fits have in common (binned
+features, a kernel map) a ranker can do once by also writing ``_fit_sharing(train, valid, shared)``.
 """
 
 from __future__ import annotations
@@ -99,6 +102,35 @@ class Ranker(BaseEstimator):
         note_features(self, train.n_features, names)
         return self
 
+    def fit_in_search(self, train: Queries, valid: Queries | None, shared: dict[Any, Any]) -> Self:
+        """``fit(train, eval_set=valid)`` as one of many fits to the same queries.
+
+        Parameters
+        ----------
+        train : Queries
+        valid : Queries or None
+        shared : dict
+            Empty at the first fit of a search, and handed to each fit to these ``train`` and
+            ``valid``. Holds what the fits have in common: the checked queries, and whatever the
+            ranker's ``_fit_sharing`` keeps there.
+
+        Returns
+        -------
+        self
+        """
+        where = f"{type(self).__name__}.fit"
+        if "queries" not in shared:
+            features, names = self._input(where, train)
+            lists = _lists(where, train, features, names, None, None, None)
+            checked = None
+            if valid is not None:
+                checked = self._eval_queries(f"{where} (eval_set)", valid, lists)
+            shared["queries"] = canonical(lists), checked, names
+        in_order, checked, names = shared["queries"]
+        self._fit_sharing(in_order, checked, shared)
+        note_features(self, in_order.n_features, names)
+        return self
+
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Scores of documents, higher is better; comparable inside a query only.
 
@@ -180,6 +212,19 @@ class Ranker(BaseEstimator):
 
     def _fit(self, train: Queries, valid: Queries | None) -> None:
         raise TypeError(f"{type(self).__name__} must define _fit(train, valid)")
+
+    def _fit_sharing(self, train: Queries, valid: Queries | None, shared: dict[Any, Any]) -> None:
+        """``_fit`` inside a search: the same model, with the work that fits have in common done once.
+
+        ``train`` and ``valid`` are the same objects in every fit that gets the same ``shared``. Keys
+        are tuples that start with the ranker's own word and name every parameter the value depends
+        on: ``shared["bins", max_bin]``.
+        """
+        self._fit(train, valid)
+
+    def _stopped_at(self) -> dict[str, Any]:
+        """Parameters that make a fit without validation queries stop where this one did."""
+        return {}
 
     def _score(self, X: Any) -> NDArray[np.float64]:
         raise TypeError(f"{type(self).__name__} must define _score(X)")

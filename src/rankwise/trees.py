@@ -215,6 +215,9 @@ class TreeRanker(Ranker):
         kept = booster.num_trees() if watched is None else min(best + 1, booster.num_trees())
         return kept, history
 
+    def _stopped_at(self) -> dict[str, Any]:
+        return {"n_estimators": self.n_estimators_, "early_stopping_rounds": None}
+
     def _score(self, X: Any) -> Floats:
         threads = _threads(self.n_jobs, X.shape[0] * self.n_estimators_)
         raw = self._engine().predict(X, num_threads=threads, validate_features=False)
