@@ -1,219 +1,123 @@
-// Lambda gradients for metrics of the form "gain times discount" (nDCG, DCG, precision, RBP, ...).
+// Lambda gradients: RankNet's pair forces, each weighted by what a swap changes in a metric.
 //
 // A pair of documents of one query with gains g_i > g_j pulls i up and j down with the force
-//     w_ij rho_ij,   w_ij = (g_i - g_j) |D(p_i) - D(p_j)| / ideal,
-//     rho_ij = 1 / (1 + exp(sigma (s_i - s_j))),
-// where p is the place in the current ranking and D the discount, which never rises. Three
-// things make the pass over all pairs cheap:
+//     w_ij rho_ij,   w_ij = scale * change(i, j),   rho_ij = 1 / (1 + exp(sigma (s_i - s_j))).
+// What a swap changes is in lambdas_changes.hpp, the sorted list in lambdas_list.hpp; this file
+// passes over the pairs. Three things make that cheap:
 //   * rho_ij = E_j / (E_i + E_j) with E = exp(sigma s): one exponential per document, none per
-//   pair;
+//     pair;
 //   * documents sorted by score, so that "upper" documents meet contiguous runs of "lower" ones,
-//     eight at a time, without a branch;
-//   * pairs inside a tied block have rho = 1/2 and one common weight: a sort and two prefix
-//     sums replace them, and the first round of boosting, where every score is 0, is O(n log n).
+//     several at a time, without a branch;
+//   * pairs inside a tied block have rho = 1/2: a sort and two prefix sums replace them, and the
+//     first round of boosting, where every score is 0, is O(n log n).
 //
-// Tied scores. Positions inside a tied block are uniform over the orders of its documents, and the
-// weight of a pair is the expectation of |D(p_i) - D(p_j)| over those orders: the difference of the
-// blocks' mean discounts between blocks, the mean over ordered pairs of places inside one. A
-// truncation keeps pairs with at least one document in the first T places; the expectation then
-// runs over those orders in which the pair is kept.
+// The kernel is made once for the labels and called once per round with the scores. It keeps the
+// order of the last call, from which sorting starts; results do not depend on it.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
+#include <numeric>
 #include <vector>
 
+#include "lambdas_changes.hpp"
 #include "parallel.hpp"
 #include "simd.hpp"
 
 namespace rankwise {
 
-struct LambdaProblem {
-    const double* gain;  // NaN: unjudged, holds a place but takes part in no pair
-    const double* score;
-    const double* weight;  // per document, the winner's counts; may be null
-    const int64_t* offsets;
-    const double* discount;       // by place, never rising, at least 0
-    const double* inverse_ideal;  // per query, 0 leaves the query out
-    double sigma;
-    int64_t truncation;   // at least one document of a pair is in the first `truncation` places
-    bool stable;          // equal scores keep their row order instead of forming tied blocks
-    bool scale_by_gap;    // divide w_ij by .01 + |s_i - s_j| where a query's scores differ
-    bool scale_by_query;  // multiply by log2(1 + S) / S, S the sum of all forces of the query
+struct LambdaOptions {
+    SwapForm form = SwapForm::discount;
+    double sigma = 1;
+    int64_t truncation = 0;       // pairs need a document in the first `truncation` places
+    bool stable = false;          // equal scores keep their row order, no tied blocks
+    bool scale_by_gap = false;    // divide w_ij by .01 + |s_i - s_j| where a query's scores differ
+    bool scale_by_query = false;  // multiply by log2(1 + S) / S, S the sum of the query's forces
+    bool per_document = false;    // the table by place has one entry per document, not per place
 };
 
-// Places [first, last) of the ranking hold equal scores; [begin, end) are its judged documents.
-struct TiedBlock {
-    int64_t begin, end;
-    double mean;    // E D(p): what a document above pays for a document of this block
-    double upper;   // E D(p) [p < T]: what a document of this block is worth as the upper one
-    double share;   // P(p < T)
-    double within;  // E |D(p) - D(q)| [min(p, q) < T] over two places of the block
-};
+// --- pairs inside a tied block -----------------------------------------------------------------
 
-struct Scored {
-    double score;
-    int64_t row;  // in the query
-};
-
-// The judged documents of one query, best score first. Columns are padded to whole vectors.
-struct ScoredList {
-    int64_t n = 0;
-    std::vector<Scored> ranking, spare;
-    std::vector<TiedBlock> blocks;
-    std::vector<double> level, gain, lower, score, weight, force, mass;
-    std::vector<int64_t> row;
-    std::vector<int64_t> by_gain;
-
-    void resize(int64_t documents) {
-        const size_t padded = static_cast<size_t>(documents) + 8;
-        for (auto* column : {&level, &gain, &lower, &score, &weight, &force, &mass})
-            if (column->size() < padded) column->resize(padded);
-        if (row.size() < padded) row.resize(padded);
-    }
-};
-
-inline TiedBlock tied_block(const double* discount, int64_t first, int64_t last, int64_t T) {
-    TiedBlock block{};
-    if (last - first == 1) {
-        block.mean = discount[first];
-        block.share = first < T ? 1.0 : 0.0;
-        block.upper = block.share * block.mean;
-        return block;
-    }
-    const double m = static_cast<double>(last - first);
-    double sum = 0, top = 0, pairs = 0;
-    for (int64_t p = last - 1; p >= first; --p) {
-        if (p < T) {
-            pairs += static_cast<double>(last - 1 - p) * discount[p] - sum;
-            top += discount[p];
-        }
-        sum += discount[p];
-    }
-    block.mean = sum / m;
-    block.upper = top / m;
-    block.share = static_cast<double>(std::clamp<int64_t>(T - first, 0, last - first)) / m;
-    block.within = std::max(pairs, 0.0) / (m * (m - 1) / 2);
-    return block;
-}
-
-// Place of each document among n: how many beat it, or equal it and come before. Quadratic, but
-// without a branch to predict: for short runs faster than sorting.
-RANKWISE_CLONES inline void places_by_counting(const double* score, int64_t n, int64_t* place) {
-    for (int64_t i = 0; i < n; ++i) {
-        int64_t above = 0;
-        for (int64_t j = 0; j < i; ++j) above += score[j] >= score[i];
-        for (int64_t j = i + 1; j < n; ++j) above += score[j] > score[i];
-        place[i] = above;
-    }
-}
-
-// Fills list.ranking by descending score, equal scores in row order: runs sorted by counting, then
-// merged.
-inline void sort_by_score(const double* score, int64_t n, ScoredList& list) {
-    constexpr int64_t kRun = 32;
-    auto &ranking = list.ranking, &spare = list.spare;
-    ranking.resize(n), spare.resize(n);
-    int64_t place[kRun];
-    for (int64_t start = 0; start < n; start += kRun) {
-        const int64_t size = std::min(kRun, n - start);
-        places_by_counting(score + start, size, place);
-        for (int64_t i = 0; i < size; ++i)
-            ranking[start + place[i]] = {score[start + i], start + i};
-    }
-    const auto before = [](const Scored& a, const Scored& b) { return a.score > b.score; };
-    for (int64_t run = kRun; run < n; run *= 2) {
-        for (int64_t start = 0; start < n; start += 2 * run) {
-            const auto from = ranking.begin();
-            const int64_t half = std::min(start + run, n), end = std::min(start + 2 * run, n);
-            std::merge(from + start, from + half, from + half, from + end, spare.begin() + start,
-                       before);
-        }
-        ranking.swap(spare);
-    }
-}
-
-// Sorts query q by score and lays its judged documents out as columns. False: no pair to visit.
-inline bool load_query(const LambdaProblem& in, int64_t q, ScoredList& list) {
-    const int64_t start = in.offsets[q], size = in.offsets[q + 1] - start;
-    list.n = 0;
-    if (size < 2 || in.inverse_ideal[q] == 0) return false;
-    const double *score = in.score + start, *gain = in.gain + start;
-    sort_by_score(score, size, list);
-    list.resize(size);
-    list.blocks.clear();
-    int64_t n = 0;
-    for (int64_t first = 0, last; first < size; first = last) {
-        last = first + 1;
-        while (!in.stable && last < size && list.ranking[last].score == list.ranking[first].score)
-            ++last;
-        TiedBlock block = tied_block(in.discount, first, last, in.truncation);
-        block.begin = n;
-        for (int64_t p = first; p < last; ++p) {
-            const int64_t i = list.ranking[p].row;
-            if (gain[i] != gain[i]) continue;
-            list.row[n] = start + i;
-            list.gain[n] = gain[i];
-            list.score[n] = score[i];
-            list.lower[n] = block.mean;
-            list.weight[n] = in.weight ? in.weight[start + i] : 1.0;
-            ++n;
-        }
-        block.end = n;
-        list.blocks.push_back(block);
-    }
-    list.n = n;
-    for (int64_t i = n; i < n + 8; ++i)
-        list.gain[i] = list.score[i] = list.lower[i] = list.weight[i] = 0, list.level[i] = 1;
-    std::fill_n(list.force.begin(), n + 8, 0.0);
-    std::fill_n(list.mass.begin(), n + 8, 0.0);
-    return n > 1;
-}
-
-// Inside one tied block the change is the same for all pairs and rho is 1/2. Adds to each document
+// Adds to each document of the block, rho being 1/2,
 //   force: change / 2 * (sum over its losers w_i (g_i - g_j) - sum over its winners w_j (g_j -
 //   g_i)) mass:  change / 4 * (the same two sums added)
-// and returns the sum over pairs of change w_winner |g_i - g_j|.
-inline double add_within_block(ScoredList& list, const TiedBlock& block, double change) {
+// and returns the sum over pairs of change w_winner |g_i - g_j|. The block is in canonical order:
+// gains fall.
+inline double add_equal_changes(ScoredList& list, const TiedBlock& block, double change) {
     if (block.end - block.begin < 2 || change == 0) return 0;
-    auto& order = list.by_gain;
-    order.resize(block.end - block.begin);
-    for (size_t i = 0; i < order.size(); ++i) order[i] = block.begin + static_cast<int64_t>(i);
-    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-        return list.gain[a] < list.gain[b] || (list.gain[a] == list.gain[b] && a < b);
-    });
-    const auto total_gap = [&](auto from, auto to, int sign) {
-        // Walks the sorted documents in one direction; the sums hold those strictly passed.
-        double count = 0, sum = 0, pending_count = 0, pending_sum = 0, pairs = 0;
-        for (auto it = from; it != to; ++it) {
-            const int64_t i = *it;
+    double total = 0;
+    const auto pass = [&](int64_t from, int64_t to, int64_t step) {
+        // Walks from one end; the sums hold those strictly passed: losers upwards, each bringing
+        // this document's weight, winners downwards, each with its own.
+        const bool upwards = step < 0;
+        double count = 0, sum = 0, pending_count = 0, pending_sum = 0;
+        for (int64_t i = from; i != to; i += step) {
             const double g = list.gain[i];
-            if (it != from && g != list.gain[*(it - 1)]) {
+            if (i != from && g != list.gain[i - step]) {
                 count += pending_count, sum += pending_sum;
                 pending_count = pending_sum = 0;
             }
-            // Upwards the passed documents lose against i, which brings its own weight; downwards
-            // they win, each with theirs.
-            const double w = sign > 0 ? 1.0 : list.weight[i];
-            const double gap = sign > 0 ? list.weight[i] * (count * g - sum) : sum - count * g;
-            list.force[i] += change / 2 * sign * gap;
+            const double gap = upwards ? list.weight[i] * (count * g - sum) : sum - count * g;
+            list.force[i] += (upwards ? change : -change) / 2 * gap;
             list.mass[i] += change / 4 * gap;
-            pairs += gap;
+            if (upwards) total += gap;
+            const double w = upwards ? 1.0 : list.weight[i];
             pending_count += w, pending_sum += w * g;
         }
-        return pairs;
     };
-    const double pairs = total_gap(order.begin(), order.end(), 1);
-    total_gap(order.rbegin(), order.rend(), -1);
-    return change * pairs;
+    pass(block.end - 1, block.begin - 1, -1);
+    pass(block.begin, block.end, 1);
+    return change * total;
 }
+
+// The same for ERR, whose change depends on the two gains: one computation per pair of gains.
+inline double add_cascade_changes(const double* v, int64_t reach, ScoredList& list,
+                                  const TiedBlock& block, double factor) {
+    thread_local CascadeScratch products;
+    const int64_t m = block.size(), T = block.reached(reach);
+    if (block.end - block.begin < 2 || T == 0 || list.gain[block.begin] == list.gain[block.end - 1])
+        return 0;
+    block_products(list, block, products.all);
+    const auto run_end = [&](int64_t i) {
+        int64_t end = i + 1;
+        while (end < block.end && list.gain[end] == list.gain[i]) ++end;
+        return end;
+    };
+    double total = 0;
+    for (int64_t a = block.begin, a_end; a < block.end; a = a_end) {
+        a_end = run_end(a);
+        products.all.without(1 - list.gain[a], products.one);
+        const double weights =
+            std::accumulate(list.weight.begin() + a, list.weight.begin() + a_end, 0.0);
+        for (int64_t b = a_end, b_end; b < block.end; b = b_end) {
+            b_end = run_end(b);
+            products.one.without(1 - list.gain[b], products.two);
+            const double change = factor * (list.gain[a] - list.gain[b]) *
+                                  cascade_within(v + block.first, m, T, products.two);
+            const auto losers = static_cast<double>(b_end - b);
+            for (int64_t i = a; i < a_end; ++i) {
+                list.force[i] += change / 2 * losers * list.weight[i];
+                list.mass[i] += change / 4 * losers * list.weight[i];
+            }
+            for (int64_t j = b; j < b_end; ++j) {
+                list.force[j] -= change / 2 * weights;
+                list.mass[j] += change / 4 * weights;
+            }
+            total += change * losers * weights;
+        }
+    }
+    return total;
+}
+
+// --- pairs of different blocks -----------------------------------------------------------------
 
 constexpr double kSmallestGap = 0.01;
 
 // A query whose scores are all equal has no gaps to divide by.
-inline bool scales_by_gap(const LambdaProblem& in, const ScoredList& list) {
+inline bool scales_by_gap(const LambdaOptions& in, const ScoredList& list) {
     return in.scale_by_gap && list.score[0] != list.score[list.n - 1];
 }
 
@@ -233,12 +137,13 @@ inline __attribute__((always_inline)) void store(double* p, const Lanes& v) {
 // Adds the pairs (i, j) for all j in [begin, n), i above j. Returns the sum of their |force|.
 template <bool kWeighted, bool kGap>
 inline __attribute__((always_inline)) double add_row(ScoredList& list, int64_t i, int64_t begin,
-                                                     double level_i, double upper, double share) {
+                                                     double level_i) {
     const int64_t n = list.n;
     const double *level = list.level.data(), *gain = list.gain.data(), *lower = list.lower.data();
     const double *score = list.score.data(), *weight = list.weight.data();
     double *force = list.force.data(), *mass = list.mass.data();
     const double gain_i = gain[i], score_i = score[i], weight_i = weight[i];
+    const double upper = list.upper[i], share = list.share[i];
     Lanes row_force{}, row_mass{}, row_total{};
     const Lanes one = Lanes{} + 1.0;
     const LaneBits no_sign = LaneBits{} + INT64_MAX;
@@ -289,92 +194,260 @@ inline __attribute__((always_inline)) double add_row(ScoredList& list, int64_t i
     return total;
 }
 
+// What the pair loop of one query works on.
+struct LambdaQuery {
+    const LambdaOptions& options;
+    const double* value;  // by place
+    int64_t reach;        // places that can be the upper one of a pair
+    bool weighted;
+};
+
 // exp(sigma s) around the middle of the scores stays normal while they spread over less than this.
 constexpr double kSpread = 1400;
 
 template <bool kWeighted, bool kGap>
-inline __attribute__((always_inline)) double add_pairs(const LambdaProblem& in, ScoredList& list) {
+inline __attribute__((always_inline)) double add_pairs(const LambdaQuery& in, ScoredList& list) {
+    const double sigma = in.options.sigma;
     const double high = list.score[0], low = list.score[list.n - 1];
-    const bool wide = !(in.sigma * (high - low) < kSpread);
+    const bool wide = !(sigma * (high - low) < kSpread);
     const double middle = low + (high - low) / 2;
     if (!wide)
         for (int64_t i = 0; i < list.n; ++i)
-            list.level[i] = std::exp(in.sigma * (list.score[i] - middle));
+            list.level[i] = std::exp(sigma * (list.score[i] - middle));
     double total = 0;
     for (const TiedBlock& block : list.blocks) {
-        if (block.share == 0 || block.upper == 0) break;
+        if (block.begin >= list.n_upper) break;
         const double within = kGap ? block.within / kSmallestGap : block.within;
-        total += add_within_block(list, block, within) / 2;
+        if (in.options.form == SwapForm::cascade)
+            total += add_cascade_changes(in.value, in.reach, list, block, within) / 2;
+        else
+            total += add_equal_changes(list, block, within) / 2;
         for (int64_t i = block.begin; i < block.end; ++i) {
+            if (list.upper[i] == 0 && list.share[i] == 0) continue;
             double level_i = list.level[i];
             if (wide) {
                 level_i = 1;
                 for (int64_t j = block.end; j < list.n; ++j)
-                    list.level[j] = std::exp(in.sigma * (list.score[j] - list.score[i]));
+                    list.level[j] = std::exp(sigma * (list.score[j] - list.score[i]));
             }
-            total +=
-                add_row<kWeighted, kGap>(list, i, block.end, level_i, block.upper, block.share);
+            total += add_row<kWeighted, kGap>(list, i, block.end, level_i);
         }
     }
     return total;
 }
 
-// The four kinds of pair loop; one clone of each per instruction set.
-RANKWISE_CLONES inline double add_all_pairs(const LambdaProblem& in, ScoredList& list) {
-    const bool gap = scales_by_gap(in, list);
-    if (in.weight) return gap ? add_pairs<true, true>(in, list) : add_pairs<true, false>(in, list);
+// The four kinds of pair loop; one clone of each per instruction set. Returns the sum over pairs
+// of w_ij rho_ij without the scale.
+RANKWISE_CLONES inline double add_all_pairs(const LambdaQuery& in, ScoredList& list) {
+    const bool gap = scales_by_gap(in.options, list);
+    if (in.weighted)
+        return gap ? add_pairs<true, true>(in, list) : add_pairs<true, false>(in, list);
     return gap ? add_pairs<false, true>(in, list) : add_pairs<false, false>(in, list);
 }
 
-// Gradient and curvature of the weighted pair loss of every document; the gradient is minus the
-// force.
-inline void lambda_gradients(const LambdaProblem& in, int64_t n_queries, double* gradient,
-                             double* curvature, int n_threads) {
-    const int64_t n_docs = in.offsets[n_queries];
-    std::fill_n(gradient, n_docs, 0.0);
-    std::fill_n(curvature, n_docs, 0.0);
-    parallel_for(n_queries, n_docs * 50, n_threads, [&](int64_t q) {
-        thread_local ScoredList list;
-        if (!load_query(in, q, list)) return;
-        const double total = add_all_pairs(in, list);
-        double scale = in.sigma * in.inverse_ideal[q];
-        const double sum = 2 * scale * total;
-        if (in.scale_by_query && sum > 0) scale *= std::log2(1 + sum) / sum;
-        for (int64_t i = 0; i < list.n; ++i) {
-            gradient[list.row[i]] = -scale * list.force[i];
-            // Equal discounts may differ by rounding: no curvature below 0.
-            curvature[list.row[i]] = in.sigma * scale * std::max(list.mass[i], 0.0);
-        }
-    });
+// --- the kernel --------------------------------------------------------------------------------
+
+using SwapChanges = void (*)(const double*, int64_t, ScoredList&);
+
+inline SwapChanges changes_of(SwapForm form) {
+    constexpr SwapChanges functions[] = {discount_changes, ap_changes, first_changes,
+                                         cascade_changes};
+    return functions[static_cast<int>(form)];
 }
 
-// The loss of query q: the sum over pairs of w_ij log(1 + exp(-sigma (s_i - s_j))).
-inline double lambda_value_of(const LambdaProblem& in, int64_t q, ScoredList& list) {
-    if (!load_query(in, q, list)) return 0;
-    const bool by_gap = scales_by_gap(in, list);
-    double value = 0;
-    for (const TiedBlock& block : list.blocks) {
-        const double within = by_gap ? block.within / kSmallestGap : block.within;
-        value += std::log(2.0) * add_within_block(list, block, within);
-        for (int64_t i = block.begin; i < block.end; ++i)
-            for (int64_t j = block.end; j < list.n; ++j) {
-                const double gap = list.gain[i] - list.gain[j], d = list.score[i] - list.score[j];
-                double w = std::abs(gap) * list.weight[gap > 0 ? i : j] *
-                           (block.upper - block.share * list.lower[j]);
-                if (by_gap) w /= kSmallestGap + d;
-                const double margin = in.sigma * (gap > 0 ? d : -d);
-                value += w * (std::log1p(std::exp(-std::abs(margin))) + std::max(-margin, 0.0));
-            }
+class LambdaKernel {
+  public:
+    // gain: NaN is unjudged, holds a place but takes part in no pair. weight: the winner's counts;
+    // may be null. value: by place, never rising, at least 0. scale: per query; 0 leaves it out.
+    LambdaKernel(const LambdaOptions& options, const double* gain, const double* weight,
+                 std::vector<int64_t> offsets, std::vector<double> value, std::vector<double> scale)
+        : options_(options),
+          offsets_(std::move(offsets)),
+          value_(std::move(value)),
+          scale_(std::move(scale)),
+          weighted_(weight != nullptr) {
+        const auto n = static_cast<size_t>(offsets_.back());
+        gain_.resize(n), row_.resize(n), last_.resize(n);
+        if (weighted_) weight_.resize(n);
+        for (int64_t q = 0; q < n_queries(); ++q) set_canonical_order(q, gain, weight);
     }
-    return value * in.inverse_ideal[q];
-}
 
-inline void lambda_values(const LambdaProblem& in, int64_t n_queries, double* value,
-                          int n_threads) {
-    parallel_for(n_queries, in.offsets[n_queries] * 500, n_threads, [&](int64_t q) {
-        thread_local ScoredList list;
-        value[q] = lambda_value_of(in, q, list);
-    });
-}
+    int64_t n_queries() const { return static_cast<int64_t>(offsets_.size()) - 1; }
+    int64_t n_docs() const { return offsets_.back(); }
+
+    // Gradient and curvature of the weighted pair loss of every document; the gradient is minus
+    // the force.
+    void gradients(const double* score, double* gradient, double* curvature, int n_threads) {
+        std::fill_n(gradient, n_docs(), 0.0);
+        std::fill_n(curvature, n_docs(), 0.0);
+        for_lists(score, 50, n_threads, [&](int64_t q, ScoredList& list) {
+            const double total = add_all_pairs(query(q), list);
+            const double sigma = options_.sigma;
+            double scale = sigma * scale_[q];
+            const double sum = 2 * scale * total;
+            if (options_.scale_by_query && sum > 0) scale *= std::log2(1 + sum) / sum;
+            const int64_t* row = row_.data() + offsets_[q];
+            for (int64_t i = 0; i < list.n; ++i) {
+                gradient[row[list.doc[i]]] = -scale * list.force[i];
+                // Equal places may differ by rounding: no curvature below 0.
+                curvature[row[list.doc[i]]] = sigma * scale * std::max(list.mass[i], 0.0);
+            }
+        });
+    }
+
+    // The loss of each query: the sum over pairs of w_ij log(1 + exp(-sigma (s_i - s_j))).
+    void values(const double* score, double* value, int n_threads) {
+        std::fill_n(value, n_queries(), 0.0);
+        for_lists(score, 500, n_threads, [&](int64_t q, ScoredList& list) {
+            double sum = 0;
+            const bool by_gap = scales_by_gap(options_, list);
+            for_pairs(q, list, [&](int64_t winner, int64_t loser, double change) {
+                const double d = list.score[winner] - list.score[loser];
+                const double margin = options_.sigma * d;
+                double w = change * list.weight[winner];
+                if (by_gap) w /= kSmallestGap + std::abs(d);
+                sum += w * (std::log1p(std::exp(-std::abs(margin))) + std::max(-margin, 0.0));
+            });
+            value[q] = sum * scale_[q];
+        });
+    }
+
+    // What a swap of rows i and j changes in the metric, of the kernel's only query, in row order.
+    void changes(const double* score, double* matrix) {
+        std::fill_n(matrix, n_docs() * n_docs(), 0.0);
+        for_lists(score, 50, 1, [&](int64_t q, ScoredList& list) {
+            for_pairs(q, list, [&](int64_t winner, int64_t loser, double change) {
+                const int64_t i = row_[list.doc[winner]], j = row_[list.doc[loser]];
+                matrix[i * n_docs() + j] = matrix[j * n_docs() + i] = change * scale_[q];
+            });
+        });
+    }
+
+  private:
+    // Rows of a query as they are stored mean nothing under average ties: they are put in the
+    // order of their gains and weights, so that equal rows are all that is left to chance.
+    void set_canonical_order(int64_t q, const double* gain, const double* weight) {
+        const int64_t start = offsets_[q], size = offsets_[q + 1] - start;
+        int64_t* row = row_.data() + start;
+        std::iota(row, row + size, start);
+        const auto key = [&](int64_t i) { return gain[i] == gain[i] ? gain[i] : -1.0; };
+        if (!options_.stable)
+            std::stable_sort(row, row + size, [&](int64_t a, int64_t b) {
+                if (key(a) != key(b)) return key(a) > key(b);
+                return weight && weight[a] > weight[b];
+            });
+        for (int64_t i = 0; i < size; ++i) {
+            gain_[start + i] = gain[row[i]];
+            if (weighted_) weight_[start + i] = weight[row[i]];
+            last_[start + i] = static_cast<int32_t>(i);
+        }
+    }
+
+    LambdaQuery query(int64_t q) const {
+        const int64_t size = offsets_[q + 1] - offsets_[q];
+        const double* value = value_.data() + (options_.per_document ? offsets_[q] : 0);
+        int64_t reach = size;
+        if (options_.truncation > 0) reach = std::min(reach, options_.truncation);
+        // The table never rises: places at its end that are worth nothing need no pair.
+        reach = std::partition_point(value, value + reach, [](double v) { return v > 0; }) - value;
+        return {options_, value, reach, weighted_};
+    }
+
+    // Calls body(q, list) for every query with a pair, its list sorted and its changes known.
+    template <class Body>
+    void for_lists(const double* score, int64_t work, int n_threads, Body&& body) {
+        const std::lock_guard<std::mutex> lock(busy_);
+        parallel_for(n_queries(), n_docs() * work, n_threads, [&](int64_t q) {
+            thread_local ScoredList list;
+            if (load(q, score, list)) body(q, list);
+        });
+    }
+
+    bool load(int64_t q, const double* score, ScoredList& list) {
+        const int64_t start = offsets_[q], size = offsets_[q + 1] - start;
+        if (size < 2 || scale_[q] == 0) return false;
+        list.scratch.resize(static_cast<size_t>(size));
+        for (int64_t i = 0; i < size; ++i) list.scratch[i] = score[row_[start + i]];
+        sort_query(list.scratch.data(), size, last_.data() + start, list);
+        list.resize(size);
+        fill_columns(start, size, list);
+        if (list.n < 2) return false;
+        list.n_upper = 0;
+        const LambdaQuery in = query(q);
+        changes_of(options_.form)(in.value, in.reach, list);
+        for (auto* column : {&list.gain, &list.score, &list.lower, &list.weight})
+            std::fill_n(column->begin() + list.n, 8, 0.0);
+        std::fill_n(list.level.begin() + list.n, 8, 1.0);
+        std::fill_n(list.force.begin(), list.n + 8, 0.0);
+        std::fill_n(list.mass.begin(), list.n + 8, 0.0);
+        return true;
+    }
+
+    void fill_columns(int64_t start, int64_t size, ScoredList& list) const {
+        list.size = size;
+        list.blocks.clear();
+        int64_t n = 0;
+        for (int64_t first = 0, last; first < size; first = last) {
+            const double score = list.ranking[first].score;
+            for (last = first + 1;
+                 !options_.stable && last < size && list.ranking[last].score == score;)
+                ++last;
+            TiedBlock block{first, last, n, n};
+            for (int64_t p = first; p < last; ++p) {
+                const int64_t i = list.ranking[p].doc;
+                const double gain = gain_[start + i];
+                if (gain != gain) continue;
+                list.doc[n] = i;
+                list.gain[n] = gain;
+                list.score[n] = score;
+                list.weight[n] = weighted_ ? weight_[start + i] : 1.0;
+                ++n;
+            }
+            block.end = n;
+            list.blocks.push_back(block);
+        }
+        list.n = n;
+    }
+
+    // Calls body(winner, loser, change) for every pair with different gains, one by one.
+    template <class Body>
+    void for_pairs(int64_t q, ScoredList& list, Body&& body) {
+        const LambdaQuery in = query(q);
+        const auto both = [&](int64_t i, int64_t j, double change) {
+            const double gap = list.gain[i] - list.gain[j];
+            if (gap != 0 && change != 0)
+                body(gap > 0 ? i : j, gap > 0 ? j : i, std::abs(gap) * change);
+        };
+        CascadeScratch products;
+        for (const TiedBlock& block : list.blocks) {
+            const bool tied = block.size() > 1 && block.reached(in.reach) > 0;
+            const bool cascade = tied && options_.form == SwapForm::cascade;
+            if (cascade) block_products(list, block, products.all);
+            for (int64_t i = block.begin; i < block.end; ++i) {
+                if (cascade) products.all.without(1 - list.gain[i], products.one);
+                for (int64_t j = i + 1; tied && j < block.end; ++j) {
+                    if (list.gain[i] == list.gain[j]) continue;
+                    double change = block.within;
+                    if (cascade) {
+                        products.one.without(1 - list.gain[j], products.two);
+                        change *= cascade_within(in.value + block.first, block.size(),
+                                                 block.reached(in.reach), products.two);
+                    }
+                    both(i, j, change);
+                }
+                if (i >= list.n_upper) continue;
+                for (int64_t j = block.end; j < list.n; ++j)
+                    both(i, j, list.upper[i] - list.share[i] * list.lower[j]);
+            }
+        }
+    }
+
+    LambdaOptions options_;
+    std::vector<int64_t> offsets_, row_;
+    std::vector<double> gain_, weight_, value_, scale_;
+    std::vector<int32_t> last_;
+    bool weighted_;
+    std::mutex busy_;
+};
 
 }  // namespace rankwise

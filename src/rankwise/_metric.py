@@ -426,6 +426,12 @@ class Metric:
         _check_labels(self.name, self, float(judged.max(initial=0.0)), len(labels), labels)
         return np.asarray(_gain_function(self)(judged, options), dtype=np.float64)
 
+    def check_labels(self, y_true: ArrayLike) -> None:
+        """Refuses labels that the metric cannot take, with the sentence that says why."""
+        labels = _validate.labels(self.name, y_true)
+        judged = labels[~np.isnan(labels)]
+        _check_labels(self.name, self, float(judged.max(initial=0.0)), len(labels), labels)
+
     def discounts(self, n: int) -> Floats:
         """Discounts of ranks 1 to n, 0 beyond the cutoff."""
         spec = SPECS[self.name]

@@ -24,7 +24,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise import _core, _validate
+from rankwise import _validate
+from rankwise._swaps import FORMS, kernel, swap_form
 from rankwise._text import call_text
 from rankwise.metrics import Metric, parse_metric
 
@@ -40,10 +41,9 @@ NORMALIZE = ("none", "gap", "query", "both")
 class LambdaRank:
     r"""RankNet's pair loss, each pair weighted by the change of a metric if the two swapped.
 
-    For documents ``i, j`` of one query with labels ``y_i > y_j``, at places ``p_i, p_j`` of the
-    ranking by score::
+    For documents ``i, j`` of one query with labels ``y_i > y_j``, in the ranking by score::
 
-        w_ij   = (g_i - g_j) |D(p_i) - D(p_j)| / ideal
+        w_ij   = |metric - metric with i and j in each other's place|
         loss   = sum of w_ij log(1 + exp(-sigma (s_i - s_j))),    w_ij held fixed
         lambda_ij = sigma w_ij rho_ij,   rho_ij = 1 / (1 + exp(sigma (s_i - s_j)))
         gradient_i  = - sum of lambda_ij over losers + sum of lambda_ji over winners
@@ -52,7 +52,8 @@ class LambdaRank:
     Parameters
     ----------
     metric : str or Metric
-        A metric of the form gain times discount, divided by its ideal value for nDCG. With a cutoff
+        Any metric whose swap changes are known: nDCG, DCG, MeanNDCG, ERU, precision, recall, F1,
+        R-precision, RBP, WTA, AUC (gain times discount), AP, RR, success, ERR. With a cutoff
         (``"ndcg@10"``) pairs that are both below it have no weight; without one every pair counts.
     sigma : float
         Steepness of the pair loss, above 0.
@@ -70,15 +71,17 @@ class LambdaRank:
 
     Notes
     -----
-    Under ``ties="average"`` the expectation has a closed form, as ``D`` never rises. For documents
-    of two tied blocks it is the difference of the blocks' mean discounts; inside one block it is
-    the mean of ``|D(p) - D(q)|`` over two different places of the block. When all scores are
-    equal, as in the first round of boosting, the gradient is that of RankNet weighted by the gain
-    differences.
+    For a sum of gain times discount ``w_ij = |g_i - g_j| |D(p_i) - D(p_j)| / ideal`` at places
+    ``p_i, p_j``. Under ``ties="average"`` the expectation has a closed form for every metric, as no
+    change of sign depends on the order of other documents. For a gain times discount it is the
+    difference of the blocks' mean discounts for documents of two tied blocks, and the mean of
+    ``|D(p) - D(q)|`` over two different places inside one. When all scores are equal, as in the
+    first round of boosting, the gradient is that of RankNet weighted by the gain differences.
 
     Time is quadratic in the length of a list (one division and some fifteen other operations per
-    pair), or proportional to ``truncation`` times the length; memory is linear. A tied block
-    costs only a sort.
+    pair; RR and success: proportional to the number of relevant documents times the place of the
+    first), or proportional to ``truncation`` times the length; memory is linear. A tied block
+    costs only a sort; with ERR its size times the square of its number of different labels.
 
     References
     ----------
@@ -97,10 +100,10 @@ class LambdaRank:
     def __post_init__(self) -> None:
         where = "LambdaRank"
         metric = parse_metric(self.metric)
-        if metric.name not in _DIVIDED_BY_IDEAL:
+        if metric.name not in FORMS:
             raise ValueError(
-                f"{where}: metric must be one of {', '.join(sorted(_DIVIDED_BY_IDEAL))} "
-                f"(sums of gain times discount), got {str(metric)!r}"
+                f"{where}: metric must be one whose swap changes are known, "
+                f"{', '.join(sorted(FORMS))}; got {str(metric)!r}"
             )
         object.__setattr__(self, "metric", metric)
         object.__setattr__(
@@ -120,7 +123,8 @@ class LambdaRank:
         -------
         float64 array of shape (n_queries,); 0 for a query without a pair.
         """
-        return self._prepare(y, offsets, weight, 0)(_core.lambda_values, s)  # type: ignore[no-any-return]
+        kernel = self._kernel(y, offsets, weight)
+        return kernel.values(_scores(s))  # type: ignore[no-any-return]
 
     def derivatives(
         self, y: ArrayLike, s: ArrayLike, offsets: ArrayLike, weight: ArrayLike | None = None
@@ -156,52 +160,29 @@ class LambdaRank:
 
         Gains and ideals are computed once; learners that ask for the gradient many times use this.
         """
-        run = self._prepare(y, offsets, weight, n_threads)
-        return lambda s: run(_core.lambda_gradients, s)
+        kernel = self._kernel(y, offsets, weight)
+        return lambda s: kernel.gradients(_scores(s), n_threads)
 
     def __str__(self) -> str:
         return call_text(self.name, self)
 
-    def _prepare(
-        self, y: ArrayLike, offsets: ArrayLike, weight: ArrayLike | None, n_threads: int
-    ) -> Callable[[Any, ArrayLike], Any]:
+    def _kernel(self, y: ArrayLike, offsets: ArrayLike, weight: ArrayLike | None) -> Any:
         where = "LambdaRank"
         assert isinstance(self.metric, Metric)
         labels = _validate.labels(where, y)
         starts = _validate.offsets(where, offsets, len(labels))
         weights = _validate.weights(where, weight, len(labels))
-        gain = np.where(np.isnan(labels), np.nan, self.metric.gains(labels))
-        longest = int(np.diff(starts).max(initial=0))
-        discount = np.ascontiguousarray(self.metric.discounts(longest), dtype=np.float64)
-        inverse = np.ones(len(starts) - 1)
-        if _DIVIDED_BY_IDEAL[self.metric.name]:
-            ideal = _ideal(gain, starts, discount)
-            inverse = np.divide(1.0, ideal, out=np.zeros_like(ideal), where=ideal > 0)
-        options = (
-            float(self.sigma),
-            -1 if self.truncation is None else int(self.truncation),
-            self.ties == "stable",
-            self.normalize in ("gap", "both"),
-            self.normalize in ("query", "both"),
-            n_threads,
+        return kernel(
+            swap_form(self.metric, labels, starts),
+            starts,
+            weights,
+            sigma=self.sigma,
+            truncation=self.truncation,
+            stable=self.ties == "stable",
+            by_gap=self.normalize in ("gap", "both"),
+            by_query=self.normalize in ("query", "both"),
         )
 
-        def run(kernel: Any, s: ArrayLike) -> Any:
-            score = np.ascontiguousarray(s, dtype=np.float64)
-            return kernel(gain, score, starts, weights, discount, inverse, *options)
 
-        return run
-
-
-# Metrics of the form gain times discount, and whether they are divided by their ideal value.
-_DIVIDED_BY_IDEAL = {"ndcg": True, "dcg": False, "precision": False, "rbp": False}
-
-
-def _ideal(gain: Floats, offsets: NDArray[np.int64], discount: Floats) -> Floats:
-    """The largest sum of gain times discount of each query; unjudged documents gain nothing."""
-    sizes = np.diff(offsets)
-    query = np.repeat(np.arange(len(sizes)), sizes)
-    known = np.nan_to_num(gain, nan=0.0)
-    best = known[np.lexsort((-known, query))]
-    place = np.arange(len(best)) - np.repeat(offsets[:-1], sizes)
-    return np.bincount(query, best * discount[place], minlength=len(sizes)).astype(np.float64)
+def _scores(s: ArrayLike) -> Floats:
+    return np.ascontiguousarray(s, dtype=np.float64)
