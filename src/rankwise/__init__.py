@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rankwise.baselines import FeatureRanker as FeatureRanker
     from rankwise.baselines import PointwiseRanker as PointwiseRanker
     from rankwise.baselines import RandomRanker as RandomRanker
+    from rankwise.bins import BinnedQueries as BinnedQueries
+    from rankwise.bins import bin_queries as bin_queries
     from rankwise.comparison import Comparison as Comparison
     from rankwise.comparison import compare as compare
     from rankwise.data import Groups as Groups
@@ -91,6 +93,7 @@ if TYPE_CHECKING:
 # module -> public names; the one list of what rankwise offers.
 _PUBLIC = {
     "baselines": ["FeatureRanker", "PointwiseRanker", "RandomRanker"],
+    "bins": ["BinnedQueries", "bin_queries"],
     "comparison": ["Comparison", "compare"],
     "data": ["Groups", "Queries", "concatenate", "group_rows", "qid_from_sizes"],
     "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],

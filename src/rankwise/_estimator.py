@@ -48,6 +48,8 @@ class Ranker(BaseEstimator):
 
     metric: str | Metric = "ndcg@10"
     n_features_in_: int
+    # Further arguments of fit that a ranker's _fit takes.
+    _fit_options: ClassVar[tuple[str, ...]] = ()
 
     def fit(
         self,
@@ -57,7 +59,7 @@ class Ranker(BaseEstimator):
         qid: ArrayLike | Groups | None = None,
         sample_weight: ArrayLike | None = None,
         eval_set: Any = None,
-        **unknown: Any,
+        **others: Any,
     ) -> Self:
         """Learn from judged lists.
 
@@ -92,13 +94,14 @@ class Ranker(BaseEstimator):
         to the last bit.
         """
         where = f"{type(self).__name__}.fit"
-        _refuse_unknown(where, unknown)
+        options = {name: others.pop(name) for name in self._fit_options if name in others}
+        _refuse_unknown(where, others)
         features, names = self._input(where, X)
         train = _lists(where, X, features, names, y, qid, sample_weight)
         valid = None
         if eval_set is not None:
             valid = self._eval_queries(f"{where} (eval_set)", eval_set, train)
-        self._fit(canonical(train), valid)
+        self._fit(canonical(train), valid, **options)
         note_features(self, train.n_features, names)
         return self
 
@@ -210,7 +213,7 @@ class Ranker(BaseEstimator):
 
         save(self, path)
 
-    def _fit(self, train: Queries, valid: Queries | None) -> None:
+    def _fit(self, train: Queries, valid: Queries | None, **options: Any) -> None:
         raise TypeError(f"{type(self).__name__} must define _fit(train, valid)")
 
     def _fit_sharing(self, train: Queries, valid: Queries | None, shared: dict[Any, Any]) -> None:
@@ -374,6 +377,7 @@ def _lists(
         groups.ids,
         weight=None if weight is None else groups.gather(weight),
         feature_names=None if names is None else tuple(names),
+        order=groups.order,
     )
 
 

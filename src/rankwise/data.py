@@ -505,7 +505,7 @@ def canonical(queries: Queries) -> Queries:
         ids=queries.ids[by_content],
         docs=None if queries.docs is None else queries.docs[order],
         weight=None if queries.weight is None else queries.weight[order],
-        order=None,
+        order=order if queries.order is None else queries.order[order],
     )
 
 

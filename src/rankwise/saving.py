@@ -180,6 +180,8 @@ def _pack(value: Any, where: str, entry: str, entries: dict[str, bytes]) -> Any:
     if type(value) in (list, tuple):
         items = [_pack(v, f"{where}[{i}]", f"{entry}/{i}", entries) for i, v in enumerate(value)]
         return {type(value).__name__: items}
+    if type(value) is dict:
+        return {"pairs": _pack(list(value.items()), where, entry, entries)}
     if isinstance(value, np.generic) and value.dtype.kind in "biuf":
         return {"scalar": [value.dtype.str, _pack(value.item(), where, entry, entries)]}
     if type(value) is np.ndarray:
@@ -306,6 +308,7 @@ _TAGS: dict[str, Callable[[Any, dict[str, bytes]], Any]] = {
     "text": lambda content, entries: entries[content].decode(),
     "list": lambda content, entries: [_unpack(v, entries) for v in content],
     "tuple": lambda content, entries: tuple(_unpack(v, entries) for v in content),
+    "pairs": lambda content, entries: dict(_unpack(content, entries)),
     "scalar": _unpack_scalar,
     "array": _unpack_array,
     "names": lambda content, _: np.array([str(v) for v in content], dtype=object),
@@ -336,10 +339,12 @@ def _checked(ranker: Any) -> Any:
 # what they take for a number or a separator.
 _ONE_INTEGER = r"-?\d{1,9}"
 _ONE_NUMBER = r"-?(\d+(\.\d+)?(e[+-]?\d+)?|inf|nan)"
-_INTEGERS, _NUMBERS = (
-    re.compile(rf"({one}( {one})*)?", re.ASCII) for one in (_ONE_INTEGER, _ONE_NUMBER)
+_ONE_WORD = r"\d{1,10}"
+_INTEGERS, _NUMBERS, _WORDS = (
+    re.compile(rf"({one}( {one})*)?", re.ASCII) for one in (_ONE_INTEGER, _ONE_NUMBER, _ONE_WORD)
 )
-# Lines of a tree in LightGBM's text: how many values (one, per inner node, per leaf) of what kind.
+# Lines of a tree in LightGBM's text: how many values (one, per inner node, per leaf, per end of a
+# set of categories, per 32 categories of the sets) of what kind.
 _TREE_LINES = {
     "num_leaves": ("one", _INTEGERS),
     "num_cat": ("one", _INTEGERS),
@@ -355,9 +360,13 @@ _TREE_LINES = {
     "internal_value": ("node", _NUMBERS),
     "internal_weight": ("node", _NUMBERS),
     "internal_count": ("node", _INTEGERS),
+    "cat_boundaries": ("boundary", _INTEGERS),
+    "cat_threshold": ("word", _WORDS),
     "is_linear": ("one", _INTEGERS),
     "shrinkage": ("one", _NUMBERS),
 }
+# The lines of a tree that splits by sets of categories.
+_OF_SETS = ("boundary", "word")
 _HEADER_LINES = [
     "tree",
     "version",
@@ -366,6 +375,7 @@ _HEADER_LINES = [
     "label_index",
     "max_feature_idx",
     "feature_names",
+    "monotone_constraints",
     "feature_infos",
     "tree_sizes",
 ]
@@ -383,8 +393,11 @@ def check_trees(text: str, n_features: int, n_trees: int) -> None:
     head, _, body = text.partition("\n\n")
     lines = [line.split("=") for line in head.split("\n")]
     header = {key: "=".join(values) for key, *values in lines}
+    signs = header.get("monotone_constraints")
     if (
-        [key for key, *_ in lines] != _HEADER_LINES
+        [key for key, *_ in lines]
+        != [key for key in _HEADER_LINES if key != "monotone_constraints" or signs is not None]
+        or (signs is not None and not re.fullmatch(rf"(-?[01] ?){{{n_features}}}", signs))
         or any(len(parts) > 2 for parts in lines)
         or (header["num_class"], header["num_tree_per_iteration"]) != ("1", "1")
         or (header["label_index"], header["max_feature_idx"]) != ("0", str(n_features - 1))
@@ -408,15 +421,20 @@ def check_trees(text: str, n_features: int, n_trees: int) -> None:
 
 def _is_tree(block: str, n_features: int) -> bool:
     lines = [line.partition("=") for line in block.split("\n")]
-    if [key for key, _, _ in lines] != list(_TREE_LINES):
-        return False
-    if not all(_TREE_LINES[key][1].fullmatch(values) for key, _, values in lines):
-        return False
     values = {key: text.split() for key, _, text in lines}
-    n_leaves = int(values["num_leaves"][0]) if values["num_leaves"] else 0
+    some_sets = values.get("num_cat") != ["0"]
+    expected = [k for k, (kind, _) in _TREE_LINES.items() if some_sets or kind not in _OF_SETS]
+    if [key for key, _, _ in lines] != expected:
+        return False
+    if not all(_TREE_LINES[key][1].fullmatch(text) for key, _, text in lines):
+        return False
+    n_leaves, n_sets = (int((values[key] or ["0"])[0]) for key in ("num_leaves", "num_cat"))
     n_nodes = n_leaves - 1
-    counts = {"one": 1, "leaf": n_leaves, "node": n_nodes}
-    if not all(len(values[key]) == counts[kind] for key, (kind, _) in _TREE_LINES.items()):
+    n_words = int(values["cat_boundaries"][-1]) if some_sets and values["cat_boundaries"] else 0
+    counts = {
+        "one": 1, "leaf": n_leaves, "node": n_nodes, "boundary": n_sets + 1, "word": n_words
+    }  # fmt: skip
+    if not all(len(values[key]) == counts[_TREE_LINES[key][0]] for key in expected):
         return False
 
     def column(key: str, dtype: type = np.int64) -> NDArray[Any]:
@@ -426,15 +444,21 @@ def _is_tree(block: str, n_features: int) -> bool:
     # Leaf i is the child -i - 1. Each leaf and each node but the first is a child once, and nodes
     # come after their parents, so that everything hangs on node 0 and nothing loops.
     children = np.setdiff1d(np.arange(-n_leaves, n_nodes), [0]) if n_nodes else nodes
-    feature = column("split_feature")
+    feature, decision = column("split_feature"), column("decision_type")
+    threshold, by_set = column("threshold", np.float64), column("decision_type") % 2 == 1
+    ends = column("cat_boundaries") if some_sets else np.zeros(1, np.int64)
     return bool(
         np.array_equal(np.sort(np.concatenate([left, right])), children)
         and ((left < 0) | (left > nodes)).all()
         and ((right < 0) | (right > nodes)).all()
         and ((feature >= 0) & (feature < n_features)).all()
-        # Even: no category. Bits 2 and 3 say what counts as missing.
-        and np.isin(column("decision_type"), np.arange(0, 12, 2)).all()
+        # Odd: the threshold is the number of a set of categories, each used once. Bit 1 says where
+        # missing values go, bits 2 and 3 what counts as missing.
+        and np.isin(decision, np.arange(12)).all()
+        and np.array_equal(np.sort(threshold[by_set]), np.arange(n_sets))
+        and ends[0] == 0
+        and (np.diff(ends) > 0).all()
         and np.isfinite(column("leaf_value", np.float64)).all()
-        and not np.isnan(column("threshold", np.float64)).any()
-        and (values["num_cat"], values["is_linear"]) == (["0"], ["0"])
+        and not np.isnan(threshold).any()
+        and values["is_linear"] == ["0"]
     )
