@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import pickle
 
-import lightgbm as lgb
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import rankwise as rw
-from rankwise import bins, treetext
 from rankwise.trees import TreeRanker
 
 SMALL = {"n_estimators": 8, "num_leaves": 6, "min_child_samples": 3, "random_state": 0}

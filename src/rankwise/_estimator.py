@@ -12,6 +12,7 @@ features, a kernel map) a ranker can do once by also writing ``_fit_sharing(trai
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -101,7 +102,8 @@ class Ranker(BaseEstimator):
         valid = None
         if eval_set is not None:
             valid = self._eval_queries(f"{where} (eval_set)", eval_set, train)
-        self._fit(canonical(train), valid, **options)
+        learn: Callable[..., None] = self._fit
+        learn(canonical(train), valid, **options)
         note_features(self, train.n_features, names)
         return self
 
@@ -213,7 +215,7 @@ class Ranker(BaseEstimator):
 
         save(self, path)
 
-    def _fit(self, train: Queries, valid: Queries | None, **options: Any) -> None:
+    def _fit(self, train: Queries, valid: Queries | None) -> None:
         raise TypeError(f"{type(self).__name__} must define _fit(train, valid)")
 
     def _fit_sharing(self, train: Queries, valid: Queries | None, shared: dict[Any, Any]) -> None:

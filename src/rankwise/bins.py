@@ -246,7 +246,7 @@ def _edges(
     X: Any, max_bin: int, categorical: tuple[int, ...], params: dict[str, Any]
 ) -> lgb.Dataset:
     """A small set whose columns are evenly spaced places of the sorted columns of ``X``."""
-    n_docs, n_features = X.shape
+    n_docs = X.shape[0]
     n_places = min(n_docs, _PLACES_PER_BIN * max_bin + 1)
     places = np.arange(n_places) * (n_docs - 1) // max(n_places - 1, 1)
     pick = _places_of_sparse if hasattr(X, "nnz") else _places_of_dense

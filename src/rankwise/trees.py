@@ -167,6 +167,7 @@ class TreeRanker(Ranker):
     """
 
     _fit_options: ClassVar[tuple[str, ...]] = ("init_model", "init_score")
+    model_text_: str
 
     def __init__(
         self,
@@ -271,7 +272,7 @@ class TreeRanker(Ranker):
         to the last bit.
         """
         where = f"{type(self).__name__}.fit"
-        options = {"init_model": init_model, "init_score": init_score}
+        options: dict[str, Any] = {"init_model": init_model, "init_score": init_score}
         if not isinstance(X, BinnedQueries) and not isinstance(eval_set, BinnedQueries):
             return super().fit(
                 X, y, qid=qid, sample_weight=sample_weight, eval_set=eval_set, **options, **unknown
@@ -346,9 +347,7 @@ class TreeRanker(Ranker):
                 stacklevel=3,
             )
 
-    def _fit_sharing(
-        self, train: Queries, valid: Queries | None, shared: dict[Any, Any]
-    ) -> None:
+    def _fit_sharing(self, train: Queries, valid: Queries | None, shared: dict[Any, Any]) -> None:
         where = f"{type(self).__name__}.fit"
         key = ("bins", *self._bins_wanted(where, train))
         if key not in shared:
@@ -478,9 +477,6 @@ class TreeRanker(Ranker):
         # Later rounds of DART rescale earlier trees: the first trees alone are no round of it.
         whole = watched is None or self.boosting == "dart"
         return grown if whole else min(best + 1, grown), history
-
-    def _stopped_at(self) -> dict[str, Any]:
-        return {"n_estimators": self.n_estimators_, "early_stopping_rounds": None}
 
     def _score(self, X: Any) -> Floats:
         scores = self.start_ + self._raw(X)
