@@ -55,12 +55,14 @@ if TYPE_CHECKING:
     from rankwise.plots import plot_depth as plot_depth
     from rankwise.plots import plot_differences as plot_differences
     from rankwise.plots import plot_means as plot_means
+    from rankwise.plots import plot_search as plot_search
     from rankwise.prepare import QueryKFold as QueryKFold
     from rankwise.prepare import QueryScaler as QueryScaler
     from rankwise.recipes import RECIPES as RECIPES
     from rankwise.recipes import make_ranker as make_ranker
     from rankwise.saving import load as load
     from rankwise.saving import save as save
+    from rankwise.space import Range as Range
     from rankwise.stats import benjamini_hochberg as benjamini_hochberg
     from rankwise.stats import bootstrap_interval as bootstrap_interval
     from rankwise.stats import effect_size as effect_size
@@ -89,6 +91,9 @@ if TYPE_CHECKING:
     from rankwise.trec import write_qrels as write_qrels
     from rankwise.trec import write_run as write_run
     from rankwise.trees import TreeRanker as TreeRanker
+    from rankwise.tuning import Trial as Trial
+    from rankwise.tuning import Tuned as Tuned
+    from rankwise.tuning import tune as tune
 
 # module -> public names; the one list of what rankwise offers.
 _PUBLIC = {
@@ -104,10 +109,18 @@ _PUBLIC = {
     "linear": ["LinearRanker", "RankSVM"],
     "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],
     "metrics": ["METRICS", "PRESETS", "Metric", "evaluate", "parse_metric", "parse_metrics"],
-    "plots": ["DepthCurve", "depth_curve", "plot_depth", "plot_differences", "plot_means"],
+    "plots": [
+        "DepthCurve",
+        "depth_curve",
+        "plot_depth",
+        "plot_differences",
+        "plot_means",
+        "plot_search",
+    ],
     "prepare": ["QueryKFold", "QueryScaler"],
     "recipes": ["RECIPES", "make_ranker"],
     "saving": ["load", "save"],
+    "space": ["Range"],
     "stats": [
         "benjamini_hochberg",
         "bootstrap_interval",
@@ -134,6 +147,7 @@ _PUBLIC = {
         "write_run",
     ],
     "trees": ["TreeRanker"],
+    "tuning": ["Trial", "Tuned", "tune"],
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 

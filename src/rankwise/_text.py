@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -42,6 +43,13 @@ def parse_call(where: str, text: str) -> tuple[str, dict[str, Any]]:
             value = ast.get_source_segment(text.strip(), keyword.value)
         options[str(keyword.arg)] = value
     return tree.func.id, options
+
+
+def words(params: Mapping[str, Any]) -> str:
+    """Parameters as ``name=value`` words."""
+    return " ".join(
+        f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in params.items()
+    )
 
 
 def split_names(text: str) -> list[str]:

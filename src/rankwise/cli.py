@@ -118,6 +118,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_compare(commands)
     _add_train(commands)
+    _add_tune(commands)
     _add_predict(commands)
     _add_eval(commands)
     _add_convert(commands)
@@ -159,6 +160,7 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         """
 rankwise compare train.txt --valid vali.txt --test test.txt --rankers lambdamart,ranksvm,listnet
 rankwise compare all.txt --folds 5 --metrics ndcg@10,ap,rr
+rankwise compare all.txt --folds 5 --method random --trials 30
 rankwise compare MQ2008/ --preset letor4 --select ap      (a LETOR folder of folds)
 rankwise compare --fold a.txt,b.txt,c.txt --fold b.txt,c.txt,a.txt --rankers "ranksvm(C=0.01),mart"
 """,
@@ -196,6 +198,18 @@ rankwise compare --fold a.txt,b.txt,c.txt --fold b.txt,c.txt,a.txt --rankers "ra
     )
     p.add_argument("--no-tune", action="store_true", help="fit each ranker once, with its defaults")
     p.add_argument(
+        "--method",
+        choices=("grid", "random", "tpe"),
+        default="grid",
+        help="how hyperparameters are searched in each fold (default: grid)",
+    )
+    p.add_argument(
+        "--trials",
+        type=int,
+        metavar="N",
+        help="trials per ranker and fold of --method random and tpe (default: 50)",
+    )
+    p.add_argument(
         "--scale",
         choices=("none", "minmax", "zscore"),
         default="none",
@@ -224,6 +238,70 @@ rankwise train train.txt --ranker "ranksvm(C=0.01)" --output model.rw
     p.add_argument("--metric", default="ndcg@10", help="metric to choose by (default: ndcg@10)")
     p.add_argument("--preset", metavar="NAME", help="conventions of the metric")
     p.add_argument("--output", "-o", required=True, metavar="MODEL", help="where the model goes")
+    _reading(p)
+    _seed(p)
+    _quiet(p)
+    _json(p)
+
+
+def _add_tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    p = _command(
+        commands,
+        "tune",
+        "search for the hyperparameters that are best on validation queries",
+        """
+rankwise tune train.txt lambdamart --valid vali.txt --trials 50 --output model.rw
+rankwise tune all.txt ranksvm --cv 5 --method grid --metric ap
+rankwise tune all.txt lambdamart --study search.db --picture search.png   (go on with the same line)
+rankwise tune all.txt "lambdamart(n_estimators=300)" --space "num_leaves=8..64 log integer" --method random
+""",
+    )
+    p.add_argument("data", help="training queries, '-' for standard input")
+    p.add_argument(
+        "ranker",
+        help="ranker, parameters in brackets are fixed, see 'rankwise rankers'",
+    )
+    p.add_argument("--valid", metavar="FILE", help="validation queries, to measure and to stop by")
+    p.add_argument(
+        "--cv",
+        type=int,
+        metavar="N",
+        help="folds of whole queries, where there is no --valid (default: 5)",
+    )
+    p.add_argument("--metric", default="ndcg@10", help="metric to go by (default: ndcg@10)")
+    p.add_argument("--preset", metavar="NAME", help="conventions of the metric")
+    p.add_argument(
+        "--method",
+        choices=("tpe", "random", "grid"),
+        default="tpe",
+        help="how to search; tpe needs the extra 'tune' (default: tpe)",
+    )
+    p.add_argument(
+        "--trials",
+        type=int,
+        metavar="N",
+        help="trials in all, with those that a study holds (default: 50; a grid has its own number)",
+    )
+    p.add_argument("--timeout", type=float, metavar="S", help="start no trial after S seconds")
+    p.add_argument(
+        "--space",
+        action="append",
+        default=[],
+        metavar="NAME=WHERE",
+        help="where to search a parameter: LOW..HIGH [log] [integer], or VALUE,VALUE,...; "
+        "repeat for more (default: the recipe's space, see 'rankwise rankers')",
+    )
+    p.add_argument(
+        "--study",
+        metavar="FILE",
+        help="SQLite file that keeps every trial; an old one is gone on with",
+    )
+    p.add_argument(
+        "--output", "-o", metavar="MODEL", help="where the ranker fitted with the best goes"
+    )
+    p.add_argument(
+        "--picture", metavar="FILE", help="save the trials as a picture (.png, .svg, .pdf)"
+    )
     _reading(p)
     _seed(p)
     _quiet(p)

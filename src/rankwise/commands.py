@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rankwise.experiment import Choice, Experiment, Fold
     from rankwise.metrics import Metric
     from rankwise.trec import Run
+    from rankwise.tuning import Tuned
 
 
 def _print_json(value: Any) -> None:
@@ -178,6 +179,8 @@ def compare(args: argparse.Namespace) -> None:
             metrics,
             select=select,
             tune=not args.no_tune,
+            method=args.method,
+            n_trials=args.trials,
             random_state=args.seed,
             progress=progress,
         )
@@ -191,7 +194,7 @@ def compare(args: argparse.Namespace) -> None:
     _print_comparison(comparison, args.output_format)
     if args.output_format == "table":
         print()
-        print("\n".join(_selection_lines(experiment, folds, names)))
+        print("\n".join(_selection_lines(experiment, folds, names, args.method)))
 
 
 def _statistics_of(args: argparse.Namespace) -> dict[str, Any]:
@@ -281,14 +284,23 @@ def _names(args: argparse.Namespace, metrics: list[Metric]) -> dict[str, str]:
     return short_names(metrics) if args.preset else {str(m): str(m) for m in metrics}
 
 
-def _selection_lines(experiment: Experiment, folds: list[Fold], names: dict[str, str]) -> list[str]:
+_SEARCHED = {
+    "grid": "from the grids",
+    "random": "by random draws from the ranges",
+    "tpe": "by TPE from the ranges",
+}
+
+
+def _selection_lines(
+    experiment: Experiment, folds: list[Fold], names: dict[str, str], method: str
+) -> list[str]:
     lines = []
     if experiment.select is None:
         lines.append("Nothing was chosen on validation queries: one fit per ranker and fold.")
     else:
         lines.append(
             f"Hyperparameters chosen by {names.get(str(experiment.select), experiment.select)} on the "
-            "validation queries, from the grids that 'rankwise rankers' lists:"
+            f"validation queries, {_SEARCHED[method]} that 'rankwise rankers' lists:"
         )
         lines += [
             f"  {o.name}: {_kept(o.choices)}" for o in experiment.outcomes if o.choices[0].tried > 1
@@ -305,7 +317,7 @@ def _selection_lines(experiment: Experiment, folds: list[Fold], names: dict[str,
 
 def _kept(choices: list[Choice]) -> str:
     """What was chosen: first what all folds share, then what each fold kept."""
-    from rankwise.experiment import words
+    from rankwise._text import words
 
     params = [c.params for c in choices]
     shared = {k: v for k, v in params[0].items() if all(p[k] == v for p in params)}
@@ -353,7 +365,8 @@ def _experiment_dict(
 def train(args: argparse.Namespace) -> None:
     """One ranker, fitted, chosen and saved."""
     from rankwise._progress import Progress
-    from rankwise.experiment import choose, words
+    from rankwise._text import words
+    from rankwise.experiment import choose
     from rankwise.metrics import parse_metric
     from rankwise.recipes import parse_ranker
 
@@ -393,6 +406,78 @@ def train(args: argparse.Namespace) -> None:
     if choice.value is not None:
         print(f"{metric} on {valid[0].n_queries} validation queries: {choice.value:.4f}")
     print(f"model: {args.output}")
+
+
+def tune(args: argparse.Namespace) -> None:
+    """Hyperparameters searched on validation queries, in a file that a later run goes on with."""
+    from rankwise._progress import Progress
+    from rankwise.metrics import parse_metric
+    from rankwise.recipes import parse_ranker
+    from rankwise.space import parse_space
+    from rankwise.tuning import tune as search
+
+    request = parse_ranker(args.ranker)
+    metric = parse_metric(args.metric, preset=args.preset)
+    space = parse_space(args.space) if args.space else None
+    if args.picture:
+        from rankwise.plots import file_kind
+
+        file_kind(args.picture)  # a bad ending is said before the search, not after it
+    data, *valid = _read_alike(args, [args.data] + ([args.valid] if args.valid else []))
+    try:
+        with Progress(quiet=args.quiet) as progress:
+            tuned = search(
+                request, data, valid[0] if valid else None,
+                cv=args.cv, space=space, metric=metric, method=args.method, n_trials=args.trials,
+                timeout=args.timeout, random_state=args.seed, study=args.study,
+                refit=args.output is not None, progress=progress,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        if args.study:
+            _note(f"finished trials are kept in {args.study}; the same command goes on with them")
+        raise
+    if args.picture:
+        tuned.plot(path=args.picture)
+    if tuned.model is not None:
+        tuned.model.save(args.output)
+    if args.json:
+        _print_json(_finite(_tuned_dict(tuned, args)))
+        return
+    print(tuned)
+    print(f"ranker:  {tuned.chosen}")
+    for name in ("study", "picture", "output"):
+        if getattr(args, name):
+            print(f"{('model' if name == 'output' else name) + ':':<8} {getattr(args, name)}")
+
+
+def _tuned_dict(tuned: Tuned, args: argparse.Namespace) -> dict[str, Any]:
+    interval = tuned.interval
+    return {
+        "ranker": tuned.ranker,
+        "chosen": tuned.chosen,
+        "metric": str(tuned.metric),
+        "method": tuned.method,
+        "params": tuned.params,
+        "value": tuned.value,
+        "interval": None if interval is None else [interval.low, interval.high],
+        "queries": tuned.n_queries,
+        "folds": tuned.n_folds,
+        "space": {k: list(v) if isinstance(v, tuple) else str(v) for k, v in tuned.space.items()},
+        "trials": [
+            {
+                "number": t.number,
+                "params": t.params,
+                "value": t.value,
+                "seconds": t.seconds,
+                "error": t.error or None,
+            }
+            for t in tuned.trials
+        ],
+        "seconds": tuned.seconds,
+        "study": args.study,
+        "picture": args.picture,
+        "model": args.output,
+    }
 
 
 def predict(args: argparse.Namespace) -> None:
@@ -465,7 +550,12 @@ def rankers(args: argparse.Namespace) -> None:
     if args.json:
         _print_json(
             {
-                r.name: {"summary": r.summary, "reference": r.reference, "grid": dict(r.grid)}
+                r.name: {
+                    "summary": r.summary,
+                    "reference": r.reference,
+                    "grid": dict(r.grid),
+                    "ranges": {k: str(v) for k, v in r.ranges.items()},
+                }
                 for r in RECIPES.values()
             }
         )
@@ -475,6 +565,8 @@ def rankers(args: argparse.Namespace) -> None:
         print(f"{'':<11} {r.reference}")
         for name, values in r.grid.items():
             print(f"{'':<11} chosen from: {name} = {', '.join(map(_short, values))}")
+        for name, where in r.ranges.items():
+            print(f"{'':<11} searched in: {name} = {where}")
 
 
 def _short(value: Any) -> str:
@@ -636,6 +728,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "demo": demo,
     "compare": compare,
     "train": train,
+    "tune": tune,
     "predict": predict,
     "eval": evaluate,
     "convert": convert,

@@ -2,8 +2,9 @@
 
 A :class:`Fold` holds training, validation and test queries. :func:`run_experiment` fits every ranker on
 every fold; where a recipe has hyperparameters that the user did not fix, it fits each combination
-of the stated grid on the training queries and keeps the one whose ``select`` metric is best on the
-validation queries. Test queries are scored once, by the ranker that was kept.
+of the stated grid on the training queries (or as many as a random or model-based search may draw)
+and keeps the one whose ``select`` metric is best on the validation queries. Test queries are scored
+once, by the ranker that was kept: the search is nested in the comparison.
 
 >>> import rankwise as rw
 >>> q = rw.make_queries(n_queries=60)
@@ -29,6 +30,8 @@ from rankwise._conventions import conventions
 from rankwise.data import Queries
 from rankwise.metrics import Metric, evaluate, parse_metric
 from rankwise.recipes import RECIPES, Request, parse_ranker
+from rankwise.tuning import N_TRIALS
+from rankwise.tuning import tune as search
 
 if TYPE_CHECKING:
     from rankwise._estimator import Ranker
@@ -98,10 +101,12 @@ def choose(
     metric: Metric | str,
     *,
     tune: bool = True,
+    method: str = "grid",
+    n_trials: int | None = None,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> Choice:
-    """Fit every combination of a recipe's grid, keep the best on the validation queries.
+    """Fit a recipe with several sets of hyperparameters, keep the best on the validation queries.
 
     Parameters
     ----------
@@ -114,30 +119,40 @@ def choose(
         What the choice and early stopping go by; the first combination that is best is kept.
     tune : bool
         False makes one fit with the defaults, even with validation queries.
+    method : {"grid", "random", "tpe"}
+        Every combination of the recipe's grid, or ``n_trials`` draws from its ranges; see
+        :func:`rankwise.tune`.
+    n_trials : int, optional
+        For ``"random"`` and ``"tpe"``, 50 unless given.
     random_state : int
-        Passed to a ranker that takes one and was not given its own.
+        Seed of the draws, passed to a ranker that takes one and was not given its own.
     progress : callable, optional
         Called as ``progress(done, total, text)`` before each fit.
     """
     request = ranker if isinstance(ranker, Request) else parse_ranker(ranker)
     by = parse_metric(metric)
-    plan = list(request.combinations()) if tune and valid is not None else [{}]
-    best: Choice | None = None
-    total_seconds = 0.0
-    for i, params in enumerate(plan):
-        if progress is not None:
-            progress(i, len(plan), f"{request.text} {words(params)}".strip())
-        candidate = request.make(params, metric=by, random_state=random_state)
-        start = time.perf_counter()
-        candidate.fit(train, eval_set=valid)
-        seconds = time.perf_counter() - start
-        total_seconds += seconds
-        value = None if valid is None else candidate.score(valid)
-        if best is None or (value is not None and best.value is not None and value > best.value):
-            best = Choice(candidate, params, len(plan), value, seconds, 0.0)
-    if best is None:
-        raise ValueError(f"choose: the grid of {request.text} is empty")
-    return replace(best, tune_seconds=total_seconds)
+    if valid is not None and tune:
+        found = search(
+            request, train, valid,
+            metric=by, method=method, n_trials=n_trials, random_state=random_state, progress=progress,
+        )  # fmt: skip
+        if found.model is None:
+            raise RuntimeError(f"choose: {request.text} was not fitted")
+        return Choice(
+            found.model,
+            found.params,
+            len(found.trials),
+            found.value,
+            found.best.seconds,
+            found.seconds,
+        )
+    if progress is not None:
+        progress(0, 1, request.text)
+    only = request.make(metric=by, random_state=random_state)
+    start = time.perf_counter()
+    only.fit(train, eval_set=valid)
+    seconds = time.perf_counter() - start
+    return Choice(only, {}, 1, None if valid is None else only.score(valid), seconds, seconds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,6 +270,8 @@ def run_experiment(
     *,
     select: Metric | str | None = None,
     tune: bool = True,
+    method: str = "grid",
+    n_trials: int | None = None,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> Experiment:
@@ -271,8 +288,13 @@ def run_experiment(
         ``metrics`` unless set.
     tune : bool
         False fits every ranker once with its defaults and the fixed parameters.
+    method : {"grid", "random", "tpe"}
+        How hyperparameters are searched in each fold; see :func:`rankwise.tune`.
+    n_trials : int, optional
+        Trials per ranker and fold for ``"random"`` and ``"tpe"``, 50 unless given: the same budget
+        for every ranker.
     random_state : int
-        Passed to every ranker that takes one and that was not given its own.
+        Seed of the search, passed to every ranker that takes one and that was not given its own.
     progress : callable, optional
         Called as ``progress(done, total, text)`` before each fit.
 
@@ -299,29 +321,32 @@ def run_experiment(
         raise ValueError("run_experiment: at least one metric is needed, got none")
     by = parse_metric(select) if select is not None else measured[0]
     _check_missing(requests, folds)
-    sizes = {
-        r.text: sum(
-            len(list(r.combinations())) if tune and f.valid is not None else 1 for f in folds
-        )
-        for r in requests
-    }
-    total, done = sum(sizes.values()), 0
+    draws = n_trials or N_TRIALS
+
+    def size(request: Request, fold: Fold) -> int:
+        """Fits of a ranker in a fold, for the progress."""
+        if not tune or fold.valid is None:
+            return 1
+        return draws if method != "grid" else len(list(request.combinations()))
+
+    total, done = sum(size(r, f) for r in requests for f in folds), 0
     outcomes = []
     for request in requests:
         choices, scores, values = [], [], []
         score_seconds = 0.0
         for number, fold in enumerate(folds):
 
-            def step(i: int, _: int, text: str, number: int = number, done: int = done) -> None:
-                if progress is not None:
+            def step(i: int, n: int, text: str, number: int = number, done: int = done) -> None:
+                if progress is not None and i < n:
                     which = f" (fold {number + 1}/{len(folds)})" if len(folds) > 1 else ""
                     progress(done + i, total, text + which)
 
             choice = choose(
                 request, fold.train, fold.valid, by,
-                tune=tune, random_state=random_state, progress=step,
+                tune=tune, method=method, n_trials=n_trials, random_state=random_state,
+                progress=step,
             )  # fmt: skip
-            done += choice.tried
+            done += size(request, fold)
             start = time.perf_counter()
             y_score = choice.ranker.predict(fold.test)
             score_seconds += time.perf_counter() - start
@@ -357,8 +382,3 @@ def _check_missing(requests: Sequence[Request], folds: Sequence[Fold]) -> None:
 def _mean(values: NDArray[np.float64]) -> float:
     kept = values[~np.isnan(values)]
     return float(kept.mean()) if len(kept) else float("nan")
-
-
-def words(params: Mapping[str, Any]) -> str:
-    """Parameters as ``name=value`` words."""
-    return " ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in params.items())

@@ -3,6 +3,7 @@
 * :func:`plot_means`: the mean of every system with its interval, a panel per metric.
 * :func:`plot_differences`: how the difference to the baseline is spread over the queries.
 * :func:`plot_depth`: a metric against the depth ``k``, from :func:`depth_curve`.
+* :func:`plot_search`: the trials of a search for hyperparameters, from :func:`rankwise.tune`.
 
 Every function returns a ``matplotlib.figure.Figure`` and, given a ``path``, also writes it: PNG,
 SVG or PDF by the suffix, under a temporary name first, so that a reader never meets half a file.
@@ -42,6 +43,7 @@ from rankwise.comparison import Comparison, Gap, Result
 if TYPE_CHECKING:
     from rankwise.data import Groups
     from rankwise.metrics import Metric
+    from rankwise.tuning import Tuned
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +80,7 @@ def plot_means(comparison: Comparison, *, path: str | os.PathLike[str] | None = 
     OSError
         If the file cannot be written.
     """
-    kind = _file_kind(path)
+    kind = file_kind(path)
     c = comparison
     n_columns = min(len(c.metrics), 4)
     n_rows = math.ceil(len(c.metrics) / n_columns)
@@ -216,7 +218,7 @@ def plot_differences(
     OSError
         If the file cannot be written.
     """
-    kind = _file_kind(path)
+    kind = file_kind(path)
     c = comparison
     chosen = c.metrics[0] if metric is None else metric
     baseline = c.baseline_of(chosen)
@@ -396,7 +398,7 @@ def plot_depth(
         If the file cannot be written.
     """
     where = "plot_depth"
-    kind = _file_kind(path)
+    kind = file_kind(path)
     if not curves:
         raise ValueError(f"{where}: at least one curve is needed, got none")
     metrics = sorted({curve.metric for curve in curves.values()})
@@ -486,6 +488,83 @@ def _spread(wanted: Floats, least: float) -> Floats:
     return np.array([x + least * i for i, x in enumerate(flat)])
 
 
+# ---------------------------------------------------------------------------------------- search
+
+_PANELS = 8  # parameters shown at most
+
+
+def plot_search(tuned: Tuned, *, path: str | os.PathLike[str] | None = None) -> Figure:
+    """The trials of a search: their values in order, then against each parameter that varied.
+
+    Grey discs are trials, the blue one is the best with its interval; the line of the first panel
+    is the best value so far.
+
+    Parameters
+    ----------
+    tuned : Tuned
+        Made by :func:`rankwise.tune`.
+    path : path-like, optional
+        Where to save the figure: ``.png``, ``.svg`` or ``.pdf``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        For a path with another suffix.
+    OSError
+        If the file cannot be written.
+    """
+    kind = file_kind(path)
+    trials = [t for t in tuned.trials if np.isfinite(t.value)]
+    varied = [n for n in tuned.space if len({repr(t.params[n]) for t in trials}) > 1][:_PANELS]
+    n_columns = min(3, 1 + len(varied))
+    n_rows = math.ceil((1 + len(varied)) / n_columns)
+    figure = Figure(figsize=(0.6 + 3.1 * n_columns, 0.5 + 2.5 * n_rows), layout="constrained")
+    grid = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
+    values = np.array([t.value for t in trials])
+    panels: list[tuple[str, list[Any]]] = [("trial", [t.number for t in trials])]
+    panels += [(name, [t.params[name] for t in trials]) for name in varied]
+    for axes, (name, at) in zip(grid.flat, panels, strict=False):
+        _clean(axes, grid_axis="y")
+        places = _places(axes, at)
+        axes.plot(places, values, "o", ms=4.5, mfc=FAINT, mec=MUTED, mew=0.8, ls="")
+        best = [i for i, t in enumerate(trials) if t.number == tuned.best.number]
+        if tuned.interval is not None:
+            low, high = tuned.interval.low, tuned.interval.high
+            axes.vlines(places[best], low, high, color=BLUE, lw=1.2)
+        axes.plot(places[best], values[best], "o", ms=6.5, color=BLUE)
+        axes.set_xlabel(name, fontsize=9, color=MUTED)
+    grid.flat[0].step(panels[0][1], np.maximum.accumulate(values), where="post", color=BLUE, lw=1.2)
+    grid.flat[0].xaxis.set_major_locator(MaxNLocator(integer=True))
+    for axes in grid.flat[len(panels) :]:
+        axes.remove()
+    for axes in grid[:, 0]:
+        axes.set_ylabel(
+            _filled(f"{tuned.metric} on {tuned.n_queries:,} validation queries", 2.2),
+            fontsize=9,
+            color=MUTED,
+        )
+    figure.suptitle(_short(tuned.ranker, 40 * n_columns), fontsize=10, color=INK, x=0.02, ha="left")
+    return _saved(figure, path, kind)
+
+
+def _places(axes: Any, values: list[Any]) -> Floats:
+    """Where values stand on the horizontal axis: numbers as they are, others one tick each."""
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    if not numbers:
+        kinds = list(dict.fromkeys(map(str, values)))
+        axes.set_xticks(range(len(kinds)), [_short(k, 18) for k in kinds], rotation=20)
+        axes.set_xlim(-0.5, len(kinds) - 0.5)
+        return np.array([float(kinds.index(str(v))) for v in values])
+    places = np.array(values, dtype=np.float64)
+    if places.min() > 0 and places.max() / places.min() > 50:
+        axes.set_xscale("log")
+    return places
+
+
 # ---------------------------------------------------------------------------------------- shared
 
 
@@ -507,7 +586,7 @@ def _filled(words: str, inches: float) -> str:
     return "\n".join(wrap(words, int(inches / 0.08)))
 
 
-def _file_kind(path: str | os.PathLike[str] | None) -> str:
+def file_kind(path: str | os.PathLike[str] | None) -> str:
     """The format a path asks for, checked before anything is drawn."""
     if path is None:
         return ""

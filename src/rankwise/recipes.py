@@ -1,7 +1,8 @@
 """The literature's rankers by name.
 
 Each entry says what the published system is in this library's terms: a scoring function, a loss,
-their parameters, and the grid its hyperparameters are chosen from on validation queries.
+their parameters, the grid its hyperparameters are chosen from on validation queries, and the ranges
+in which a random or model-based search looks for them.
 
 >>> import rankwise as rw
 >>> rw.make_ranker("ranksvm(C=0.1)")
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankwise import _validate
 from rankwise._text import parse_call
+from rankwise.space import Range
 
 if TYPE_CHECKING:
     from rankwise._estimator import Ranker
@@ -38,9 +40,12 @@ class Recipe:
         Keyword parameters to an unfitted ranker.
     grid : mapping of str to tuple
         Values tried for each hyperparameter; the first combination that is best on the
-        validation queries is kept.
+        validation queries is kept. The last one varies fastest: strengths of a penalty come last,
+        the strongest first, so that a ranker with ``warm_start`` walks along them.
     missing : bool
         Whether it takes missing values (NaN).
+    ranges : mapping of str to Range or tuple
+        Where a random or model-based search looks for a hyperparameter, instead of its grid.
     """
 
     name: str
@@ -49,12 +54,21 @@ class Recipe:
     make: Callable[..., Ranker]
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     missing: bool = False
+    ranges: Mapping[str, Any] = field(default_factory=dict)
 
     def combinations(self, fixed: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Every combination of the grid, without the parameters that the user fixed."""
-        free = {k: v for k, v in self.grid.items() if k not in fixed}
+        free = self.grid_of(fixed)
         for values in itertools.product(*free.values()):
             yield dict(zip(free, values, strict=True))
+
+    def grid_of(self, fixed: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+        """The grid without the parameters that the user fixed."""
+        return {k: v for k, v in self.grid.items() if k not in fixed}
+
+    def space(self, fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """Grid and ranges together, without the parameters that the user fixed."""
+        return {k: v for k, v in {**self.grid, **self.ranges}.items() if k not in fixed}
 
 
 def _random(**params: Any) -> Ranker:
@@ -90,7 +104,8 @@ def _trees(loss: str) -> Callable[..., Ranker]:
 # Losses are sums over documents or pairs, so the useful strength of the penalty moves with the
 # size of the data: the grids step by factors of ten.
 _C = tuple(10.0**e for e in range(-6, 2))
-_ALPHA = tuple(10.0**e for e in range(-2, 5))
+_ALPHA = tuple(10.0**e for e in range(4, -3, -1))
+_ALPHA_RANGE = {"alpha": Range(1e-2, 1e4, log=True)}
 _TREES: dict[str, tuple[Any, ...]] = {
     "num_leaves": (7, 15, 31),
     "learning_rate": (0.05,),
@@ -98,6 +113,14 @@ _TREES: dict[str, tuple[Any, ...]] = {
     "early_stopping_rounds": (50,),
     "subsample": (0.8,),
     "colsample_bytree": (0.8,),
+}
+_TREE_RANGES: dict[str, Any] = {
+    "num_leaves": Range(4, 64, log=True, integer=True),
+    "learning_rate": Range(0.02, 0.2, log=True),
+    "min_child_samples": Range(5, 100, log=True, integer=True),
+    "reg_lambda": Range(1e-3, 10, log=True),
+    "subsample": Range(0.5, 1.0),
+    "colsample_bytree": Range(0.3, 1.0),
 }
 
 RECIPES: dict[str, Recipe] = {
@@ -116,6 +139,7 @@ RECIPES: dict[str, Recipe] = {
             "Fuhr 1989, ACM TOIS 7(3)",
             _linear("squared"),
             {"alpha": _ALPHA},
+            ranges=_ALPHA_RANGE,
         ),
         Recipe(
             "ranknet",
@@ -123,6 +147,7 @@ RECIPES: dict[str, Recipe] = {
             "Burges et al. 2005, ICML",
             _linear("ranknet"),
             {"alpha": _ALPHA},
+            ranges=_ALPHA_RANGE,
         ),
         Recipe(
             "listnet",
@@ -130,13 +155,15 @@ RECIPES: dict[str, Recipe] = {
             "Cao et al. 2007, ICML",
             _linear("listnet"),
             {"alpha": _ALPHA},
+            ranges=_ALPHA_RANGE,
         ),
         Recipe(
             "ranksvm",
             "pairwise: linear scores, squared hinge loss on score differences",
             "Joachims 2002, KDD; Chapelle & Keerthi 2010, Information Retrieval 13(3)",
             _ranksvm,
-            {"C": _C, "scale": (None, "std")},
+            {"scale": (None, "std"), "C": _C},
+            ranges={"C": Range(1e-6, 10, log=True)},
         ),
         Recipe(
             "mart",
@@ -145,6 +172,7 @@ RECIPES: dict[str, Recipe] = {
             _trees("squared"),
             _TREES,
             missing=True,
+            ranges=_TREE_RANGES,
         ),
         Recipe(
             "lambdamart",
@@ -153,6 +181,7 @@ RECIPES: dict[str, Recipe] = {
             _trees("lambdarank"),
             {"loss": ("lambdarank", "lambdarank(normalize='both')"), **_TREES},
             missing=True,
+            ranges=_TREE_RANGES,
         ),
     )
 }
@@ -174,12 +203,52 @@ class Request:
         """The part of the recipe's grid that is left to choose."""
         return self.recipe.combinations(self.fixed)
 
+    def space(self) -> dict[str, Any]:
+        """The part of the recipe's search space that is left to choose."""
+        return self.recipe.space(self.fixed)
+
+    def chosen(self, params: Mapping[str, Any]) -> str:
+        """The text of the request with these parameters fixed as well."""
+        return Request(self.recipe, {**self.fixed, **params}).text
+
     def make(self, params: Mapping[str, Any] | None = None, **defaults: Any) -> Ranker:
         """An unfitted ranker; ``defaults`` apply where the ranker takes them and nothing else is said."""
         ranker = self.recipe.make(**self.fixed, **(params or {}))
         known = ranker.get_params(deep=False)
         rest = {k: v for k, v in defaults.items() if k in known and k not in self.fixed}
         return ranker.set_params(**rest) if rest else ranker
+
+
+@dataclass(frozen=True)
+class Given:
+    """A user's own ranker in the place of a :class:`Request`; nothing of it is searched by itself."""
+
+    ranker: Ranker
+
+    @property
+    def text(self) -> str:
+        return " ".join(repr(self.ranker).split())
+
+    def combinations(self) -> Iterator[dict[str, Any]]:
+        yield {}
+
+    def space(self) -> dict[str, Any]:
+        return {}
+
+    def chosen(self, params: Mapping[str, Any]) -> str:
+        return " ".join(repr(self.make(params)).split())
+
+    def make(self, params: Mapping[str, Any] | None = None, **defaults: Any) -> Ranker:
+        """A fresh copy; its own ``random_state`` stays, where it has one."""
+        from sklearn.base import clone
+
+        ranker: Ranker = clone(self.ranker)
+        known = ranker.get_params(deep=False)
+        if known.get("random_state") is not None:
+            defaults.pop("random_state", None)
+        rest = {k: v for k, v in defaults.items() if k in known}
+        ranker.set_params(**{**rest, **(params or {})})
+        return ranker
 
 
 def parse_ranker(text: str) -> Request:
