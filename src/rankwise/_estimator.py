@@ -47,6 +47,10 @@ class Ranker(BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
 
+    # Whether ``warm_start`` is only where a solver begins, so that fits along a path of penalties
+    # may start from each other and end at the same models.
+    _warm_path: ClassVar[bool] = False
+
     metric: str | Metric = "ndcg@10"
     n_features_in_: int
     # Further arguments of fit that a ranker's _fit takes.

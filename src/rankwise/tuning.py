@@ -261,7 +261,7 @@ def tune(
     Trial 0 of ``"random"`` and ``"tpe"`` is the ranker with its defaults, or the nearest values that
     the space holds. A combination tried before is not tried again: the search ends early when a space of lists
     is used up. Trials share binned features and kernel maps where the ranker offers it; a grid
-    without a ``study`` also starts each fit of a ranker with ``warm_start`` from the one before it.
+    without a ``study`` also starts the solver of each fit of a linear ranker where the fit before it ended.
 
     Trials are not stopped half-way: rankers with early stopping end themselves, and the others
     are fitted at once.
@@ -379,9 +379,9 @@ class _Fits:
 
     def _make(self, params: dict[str, Any], previous: Ranker | None) -> Ranker:
         model = self.request.make(params, metric=self.by, random_state=self.seed)
-        settings = model.get_params(deep=False)
-        if not self.warm or previous is None or "warm_start" not in settings:
+        if not self.warm or previous is None or not model._warm_path:
             return model
+        settings = model.get_params(deep=False)
         started = copy.deepcopy(previous)
         started.set_params(**{**settings, "warm_start": True})
         return started
@@ -401,9 +401,8 @@ class _Fits:
 
     def _cooled(self, model: Ranker, best: Trial) -> Ranker:
         """The ranker with ``warm_start`` as the user had it."""
-        settings = self.request.make(best.params).get_params(deep=False)
-        if "warm_start" in settings:
-            model.set_params(warm_start=settings["warm_start"])
+        if model._warm_path:
+            model.set_params(warm_start=self.request.make(best.params).get_params()["warm_start"])
         return model
 
 
