@@ -1,26 +1,13 @@
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
 #include <memory>
-#include <optional>
 
-#include "arrays.hpp"
-#include "pairs_hinge.hpp"
-#include "pairs_logistic.hpp"
+#include "loss_arrays.hpp"
 
 namespace {
 
 using namespace rankwise;
 using namespace nb::literals;
-using Column = In<double>;
-
-void check_length(const char* name, const Column& column, int64_t n) {
-    if (static_cast<int64_t>(column.shape(0)) != n)
-        throw nb::value_error((std::string(name) + " must have " + std::to_string(n) +
-                               " entries, got " + std::to_string(column.shape(0)))
-                                  .c_str());
-}
-
 // A feature matrix that keeps the arrays it looks at alive.
 struct Features {
     std::unique_ptr<Rows> rows;
@@ -75,16 +62,6 @@ Out<bool> varying_within(const Features& X, In<int64_t> offsets) {
     return out;
 }
 
-// Labels, offsets and weights, checked, handed to the constructor of a loss.
-template <class Loss, class... Options>
-Loss* new_loss(Column y, In<int64_t> offsets, std::optional<Column> weight, Options... options) {
-    check_offsets(offsets, y.shape(0));
-    if (weight) check_length("weight", *weight, static_cast<int64_t>(y.shape(0)));
-    nb::gil_scoped_release release;
-    return new Loss(y.data(), offsets.data(), static_cast<int64_t>(offsets.shape(0)) - 1,
-                    weight ? weight->data() : nullptr, options...);
-}
-
 using Evaluation = std::tuple<Out<double>, Out<double>, Out<double>>;
 
 Evaluation evaluate_scores(QueryLoss& loss, Column s, bool values, int n_threads) {
@@ -98,7 +75,7 @@ Evaluation evaluate_scores(QueryLoss& loss, Column s, bool values, int n_threads
     return {value, gradient, curvature};
 }
 
-Out<double> hessian_product(const QueryLoss& loss, Column v, int n_threads) {
+Out<double> hessian_product(const ConvexLoss& loss, Column v, int n_threads) {
     check_length("v", v, loss.n_docs());
     auto out = new_array<double>(loss.n_docs());
     nb::gil_scoped_release release;
@@ -129,7 +106,7 @@ std::tuple<Out<double>, Out<double>, double, Out<double>> evaluate_linear(QueryL
     return {value, gradient, total, curvature};
 }
 
-std::tuple<Out<double>, double> product_linear(const QueryLoss& loss, const Features& X, Column u,
+std::tuple<Out<double>, double> product_linear(const ConvexLoss& loss, const Features& X, Column u,
                                                double shift, int n_threads) {
     check_linear(loss, X, u);
     auto out = new_array<double>(X.rows->n_columns);
@@ -191,13 +168,6 @@ void bind_features(nb::module_& m) {
              "Whether each column takes more than one value inside some query.");
 }
 
-template <class Loss, class... Options, class... Args>
-void bind_loss(nb::module_& m, const char* name, const Args&... options) {
-    nb::class_<Loss, QueryLoss>(m, name).def(nb::new_(&new_loss<Loss, Options...>),
-                                             "y"_a.noconvert(), "offsets"_a.noconvert(),
-                                             "weight"_a.noconvert().none(), options...);
-}
-
 }  // namespace
 
 void bind_pairs(nb::module_& m) {
@@ -205,18 +175,15 @@ void bind_pairs(nb::module_& m) {
     nb::class_<QueryLoss>(m, "QueryLoss", "A ranking loss whose labels are fixed.")
         .def("evaluate", &evaluate_scores, "s"_a.noconvert(), "values"_a = true, "n_threads"_a = 0,
              "Values per query, gradient and curvature per document at s.")
-        .def("product", &hessian_product, "v"_a.noconvert(), "n_threads"_a = 0,
-             "Hessian at the scores last evaluated, times v.")
         .def("evaluate_linear", &evaluate_linear, "X"_a, "w"_a.noconvert(), "shift"_a = 0.0,
              "n_threads"_a = 0,
              "At the scores X w + shift: values per query, X^T gradient, sum of the gradient, "
-             "curvature.")
+             "curvature.");
+    nb::class_<ConvexLoss, QueryLoss>(m, "ConvexLoss", "One whose Hessian is known.")
+        .def("product", &hessian_product, "v"_a.noconvert(), "n_threads"_a = 0,
+             "Hessian at the scores last evaluated, times v.")
         .def("product_linear", &product_linear, "X"_a, "u"_a.noconvert(), "shift"_a = 0.0,
              "n_threads"_a = 0, "X^T H (X u + shift) and the sum of H (X u + shift).");
-    bind_loss<SquaredLoss>(m, "SquaredLoss");
-    bind_loss<ListNetLoss>(m, "ListNetLoss");
-    bind_loss<SquaredHingeLoss>(m, "SquaredHingeLoss");
-    bind_loss<RankNetLoss, double>(m, "RankNetLoss", "sigma"_a);
     m.def("gram", &gram_matrix, "B"_a.noconvert(), "n_threads"_a = 0, "B^T B.");
     m.def("cholesky", &cholesky_factor, "A"_a.noconvert(), "L in the lower triangle, A = L L^T.");
     m.def("cholesky_solve", &solve_factored, "L"_a.noconvert(), "b"_a.noconvert(), "(L L^T)^-1 b.");

@@ -26,15 +26,20 @@ class QueryLoss {
     // A rough number of steps of one evaluation of all queries.
     virtual int64_t work() const { return n_docs() * 20; }
 
-    // Gradient and curvature (the Hessian's diagonal) of query q at its scores s, and its value
-    // where `value` is not null. Keeps what `product` needs.
+    // Gradient and curvature of query q at its scores s, and its value where `value` is not null.
     virtual void evaluate(int64_t q, const double* s, double* value, double* gradient,
                           double* curvature) = 0;
-    // out = Hessian of query q, at the scores last given to evaluate, times v.
-    virtual void product(int64_t q, const double* v, double* out) const = 0;
 
   protected:
     std::vector<int64_t> offsets_;
+};
+
+// A convex loss: its curvature is the Hessian's diagonal, and products with the Hessian are known.
+class ConvexLoss : public QueryLoss {
+  public:
+    using QueryLoss::QueryLoss;
+    // out = Hessian of query q, at the scores last given to evaluate, times v.
+    virtual void product(int64_t q, const double* v, double* out) const = 0;
 };
 
 // Document weights, all one where none are given.
@@ -50,10 +55,10 @@ class Weights {
 };
 
 // sum of w (s - y)^2 / 2
-class SquaredLoss final : public QueryLoss {
+class SquaredLoss final : public ConvexLoss {
   public:
     SquaredLoss(const double* y, const int64_t* offsets, int64_t n_queries, const double* weight)
-        : QueryLoss(offsets, n_queries), y_(y, y + n_docs()), weight_(weight, n_docs()) {}
+        : ConvexLoss(offsets, n_queries), y_(y, y + n_docs()), weight_(weight, n_docs()) {}
     int64_t work() const override { return n_docs(); }
 
     void evaluate(int64_t q, const double* s, double* value, double* gradient,
@@ -80,10 +85,10 @@ class SquaredLoss final : public QueryLoss {
 };
 
 // Cross entropy between the softmax of the labels, weighted, and the softmax of the scores.
-class ListNetLoss final : public QueryLoss {
+class ListNetLoss final : public ConvexLoss {
   public:
     ListNetLoss(const double* y, const int64_t* offsets, int64_t n_queries, const double* weight)
-        : QueryLoss(offsets, n_queries), target_(n_docs()), mass_(n_queries, 0.0), p_(n_docs()) {
+        : ConvexLoss(offsets, n_queries), target_(n_docs()), mass_(n_queries, 0.0), p_(n_docs()) {
         const Weights weights(weight, n_docs());
         for (int64_t q = 0; q < n_queries; ++q) {
             softmax(y + begin(q), y + begin(q), size(q), target_.data() + begin(q));
@@ -145,7 +150,7 @@ inline void evaluate(QueryLoss& loss, const double* s, double* values, double* g
     });
 }
 
-inline void product(const QueryLoss& loss, const double* v, double* out, int n_threads) {
+inline void product(const ConvexLoss& loss, const double* v, double* out, int n_threads) {
     parallel_for(loss.n_queries(), loss.work(), n_threads,
                  [&](int64_t q) { loss.product(q, v + loss.begin(q), out + loss.begin(q)); });
 }

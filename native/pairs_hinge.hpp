@@ -44,11 +44,11 @@ class LevelTree {
     std::vector<double> weight_, value_;
 };
 
-class SquaredHingeLoss final : public QueryLoss {
+class SquaredHingeLoss final : public ConvexLoss {
   public:
     SquaredHingeLoss(const double* y, const int64_t* offsets, int64_t n_queries,
                      const double* weight)
-        : QueryLoss(offsets, n_queries),
+        : ConvexLoss(offsets, n_queries),
           levels_(y, offsets, n_queries),
           weight_(weight, n_docs()),
           order_(n_docs()),

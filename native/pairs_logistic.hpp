@@ -120,11 +120,11 @@ RANKWISE_CLONES static void logistic_product(const LogisticColumns& c, const dou
     }
 }
 
-class RankNetLoss final : public QueryLoss {
+class RankNetLoss final : public ConvexLoss {
   public:
     RankNetLoss(const double* y, const int64_t* offsets, int64_t n_queries, const double* weight,
                 double sigma)
-        : QueryLoss(offsets, n_queries),
+        : ConvexLoss(offsets, n_queries),
           levels_(y, offsets, n_queries),
           weight_(weight, n_docs()),
           sigma_(sigma),

@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import rankwise as rw
 from rankers import EXPECTED_FAILURES, FOREIGN, RANKERS, one_query
 from rankwise._estimator import Ranker
+from rankwise.losses import parse_loss
 from rankwise.metrics import AP, NDCG
 
 each_ranker = pytest.mark.parametrize("name", RANKERS)
@@ -420,7 +421,7 @@ BAD_FITS = {
     "qid is longer": ({"qid": np.ones(N + 1)}, ValueError, f"row of X, got {N + 1} for {N} rows"),
     "no qid": ({"qid": None}, ValueError, "qid must say which query each row belongs to"),
     "no y": ({"y": None}, ValueError, "requires y to be passed"),
-    "NaN label": ({"y": WITH_NAN}, ValueError, "y must not hold NaN, got NaN at row 3"),
+    "no label but NaN": ({"y": np.full(N, np.nan)}, ValueError, "y must hold at least one label"),
     "negative label": ({"y": WITH_MINUS}, ValueError, "at least 0 and finite, got -1 at row 3"),
     "infinite label": ({"y": WITH_INF}, ValueError, "at least 0 and finite, got inf at row 3"),
     "label of text": ({"y": ["good"] * N}, TypeError, "y must be numbers"),
@@ -469,9 +470,55 @@ BAD_FITS = {
     "NaN label in eval_set": (
         {"eval_set": (np.ones((1, 4)), [np.nan], [1])},
         ValueError,
-        "must not hold NaN",
+        "y must hold at least one label, got NaN for all 1 documents",
     ),
+    "pairs that are none": ({"pairs": [(0, 1)]}, TypeError, "pairs must be a rankwise.Pairs"),
+    "a pair across queries": (
+        {"pairs": rw.Pairs([0], [N - 1])},
+        ValueError,
+        "pairs must stay inside one query",
+    ),
+    "a pair beyond the rows": ({"pairs": rw.Pairs([N], [0])}, ValueError, f"below the {N} doc"),
 }
+
+
+@each_ranker
+def test_unjudged_documents_teach_nothing(name):
+    queries = rw.make_queries(n_queries=30, n_docs=12, rng=4)
+    y = queries.y.copy()
+    y[np.random.default_rng(1).random(len(y)) < 0.25] = np.nan
+    ranker = clone(RANKERS[name]).fit(queries.X, y, qid=queries.qid)
+    scores = ranker.predict(queries.X)
+    assert np.isfinite(scores).all()
+    if name not in ("random",):
+        assert ranker.score(queries) > rw.RandomRanker().fit(queries).score(queries)
+    # The labels behind a NaN have no say: no two numbers could take its place alike.
+    again = clone(RANKERS[name]).fit(queries.X[::-1], y[::-1], qid=queries.qid[::-1])
+    assert np.array_equal(again.predict(queries.X), scores)
+
+
+@each_ranker
+def test_pairs_are_learned_from_or_refused(name):
+    queries = rw.make_queries(n_queries=30, n_docs=12, rng=4)
+    winner = np.flatnonzero(queries.y > 0)
+    loser = queries.offsets[winner // 12]
+    kept = queries.y[winner] > queries.y[loser]
+    pairs = rw.Pairs(winner[kept], loser[kept])
+    ranker = clone(RANKERS[name])
+    loss = parse_loss(getattr(ranker, "loss", "squared"))
+    if not (ranker.takes_pairs and loss.takes_pairs):
+        with pytest.raises(TypeError, match=r"\.fit: pairs need a (ranker|loss)"):
+            ranker.fit(queries.X, qid=queries.qid, pairs=pairs)
+        return
+    scores = ranker.fit(queries.X, qid=queries.qid, pairs=pairs).predict(queries.X)
+    assert (scores[pairs.winner] > scores[pairs.loser]).mean() > 0.7
+    # The order of rows and of pairs does not matter, to the last bit.
+    order = np.random.default_rng(0).permutation(queries.n_docs)
+    place = np.argsort(order)
+    mixed = np.random.default_rng(1).permutation(len(pairs))
+    moved = rw.Pairs(place[pairs.winner[mixed]], place[pairs.loser[mixed]])
+    again = clone(RANKERS[name]).fit(queries.X[order], qid=queries.qid[order], pairs=moved)
+    assert np.array_equal(again.predict(queries.X), scores)
 
 
 @each_ranker

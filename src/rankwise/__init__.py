@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from rankwise.comparison import Comparison as Comparison
     from rankwise.comparison import compare as compare
     from rankwise.data import Groups as Groups
+    from rankwise.data import Pairs as Pairs
     from rankwise.data import Queries as Queries
     from rankwise.data import concatenate as concatenate
     from rankwise.data import group_rows as group_rows
+    from rankwise.data import pairs_from_labels as pairs_from_labels
     from rankwise.data import qid_from_sizes as qid_from_sizes
     from rankwise.evaluation import Evaluation as Evaluation
     from rankwise.evaluation import evaluate_files as evaluate_files
@@ -100,7 +102,15 @@ _PUBLIC = {
     "baselines": ["FeatureRanker", "PointwiseRanker", "RandomRanker"],
     "bins": ["BinnedQueries", "bin_queries"],
     "comparison": ["Comparison", "compare"],
-    "data": ["Groups", "Queries", "concatenate", "group_rows", "qid_from_sizes"],
+    "data": [
+        "Groups",
+        "Pairs",
+        "Queries",
+        "concatenate",
+        "group_rows",
+        "pairs_from_labels",
+        "qid_from_sizes",
+    ],
     "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],
     "experiment": ["Fold", "choose", "run_experiment"],
     "folds": ["FoldPaths", "fold_paths", "read_folds"],
@@ -108,7 +118,7 @@ _PUBLIC = {
     "lambdas": ["LambdaRank"],
     "linear": ["LinearRanker", "RankSVM"],
     "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],
-    "metrics": ["METRICS", "PRESETS", "Metric", "evaluate", "parse_metric", "parse_metrics"],
+    "metrics": ["METRICS", "Metric", "PRESETS", "evaluate", "parse_metric", "parse_metrics"],
     "plots": [
         "DepthCurve",
         "depth_curve",

@@ -29,7 +29,7 @@ from rankwise._inputs import (
     note_features,
     same_features,
 )
-from rankwise.data import Groups, Queries, canonical
+from rankwise.data import Groups, Pairs, Queries, canonical, gather_pairs, no_labels
 from rankwise.metrics import Metric, parse_metric
 
 
@@ -55,6 +55,8 @@ class Ranker(BaseEstimator):
     n_features_in_: int
     # Further arguments of fit that a ranker's _fit takes.
     _fit_options: ClassVar[tuple[str, ...]] = ()
+    # Whether the ranker learns from Pairs, where its loss does.
+    takes_pairs: ClassVar[bool] = False
 
     def fit(
         self,
@@ -64,6 +66,7 @@ class Ranker(BaseEstimator):
         qid: ArrayLike | Groups | None = None,
         sample_weight: ArrayLike | None = None,
         eval_set: Any = None,
+        pairs: Pairs | None = None,
         **others: Any,
     ) -> Self:
         """Learn from judged lists.
@@ -74,13 +77,17 @@ class Ranker(BaseEstimator):
             Features. A frame may hold the query ids in a column named ``qid``. When ``X`` is a
             :class:`~rankwise.Queries`, ``y`` and ``qid`` are left out.
         y : array-like of shape (n_docs,)
-            Relevance labels, 0 or more, larger is better.
+            Relevance labels, 0 or more, larger is better. NaN is a document without judgement: it
+            takes part in no pair and teaches nothing by itself. May be left out with ``pairs``.
         qid : array-like of shape (n_docs,)
             Query id of each row, in any order and of any type.
         sample_weight : array-like of shape (n_docs,), optional
             Document weights, 0 or more.
         eval_set : Queries, (X, y, qid), or (X, y) with the ids in X, optional
             Validation queries, used by rankers that stop early.
+        pairs : Pairs, optional
+            Preferences between rows of ``X``, each inside one query: what losses over pairs learn
+            from, instead of the pairs that labels form. Other losses refuse them.
 
         Returns
         -------
@@ -89,7 +96,7 @@ class Ranker(BaseEstimator):
         Raises
         ------
         ValueError
-            If lengths differ, labels are negative or missing, or ``qid`` is not given.
+            If lengths differ, labels are negative or all missing, or ``qid`` is not given.
         TypeError
             For ``group=``: query sizes become ids by :func:`rankwise.qid_from_sizes`.
 
@@ -102,7 +109,12 @@ class Ranker(BaseEstimator):
         options = {name: others.pop(name) for name in self._fit_options if name in others}
         _refuse_unknown(where, others)
         features, names = self._input(where, X)
-        train = _lists(where, X, features, names, y, qid, sample_weight)
+        train = _lists(where, X, features, names, y, qid, sample_weight, pairs)
+        if train.pairs is not None and not self.takes_pairs:
+            raise TypeError(
+                f"{where}: pairs need a ranker with a loss over pairs, such as LinearRanker or "
+                f"TreeRanker, got {type(self).__name__}, which learns from labels"
+            )
         valid = None
         if eval_set is not None:
             valid = self._eval_queries(f"{where} (eval_set)", eval_set, train)
@@ -265,7 +277,7 @@ class Ranker(BaseEstimator):
         features, names = self._input(where, X)
         check_names(where, names, train.feature_names)
         _validate.matrix(where, features, n_features=train.n_features)
-        return canonical(_lists(where, X, features, names, y, qid, None))
+        return canonical(_lists(where, X, features, names, y, qid, None, None))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -341,10 +353,8 @@ def _refuse_unknown(where: str, unknown: dict[str, Any]) -> None:
         raise TypeError(f"{where}: unexpected keyword argument {next(iter(unknown))!r}")
 
 
-def _labels(
-    where: str, X: Any, y: Any, n_docs: int, *, unjudged: bool = True
-) -> NDArray[np.float64]:
-    """The labels in ``X`` or ``y``, one per row."""
+def _labels(where: str, X: Any, y: Any, n_docs: int, name: str = "y_true") -> NDArray[np.float64]:
+    """The labels in ``X`` or ``y``, one per row; NaN where there is no judgement."""
     if isinstance(X, Queries):
         if y is not None:
             raise TypeError(f"{where}: a Queries holds y already; leave y out")
@@ -354,7 +364,7 @@ def _labels(
             f"{where}: requires y to be passed, but the target y is None; "
             "give one relevance label per document"
         )
-    labels = _validate.labels(where, y, unjudged=unjudged)
+    labels = _validate.labels(where, y, name)
     if len(labels) != n_docs:
         raise ValueError(
             f"{where}: y must have one entry per row of X, got {len(labels)} for {n_docs} rows"
@@ -363,14 +373,32 @@ def _labels(
 
 
 def _lists(
-    where: str, X: Any, features: Any, names: Any, y: Any, qid: Any, sample_weight: Any
+    where: str,
+    X: Any,
+    features: Any,
+    names: Any,
+    y: Any,
+    qid: Any,
+    sample_weight: Any,
+    pairs: Pairs | None,
 ) -> Queries:
-    """Checked lists with labels, from checked features."""
+    """Checked lists with labels or pairs, from checked features."""
     n_docs = features.shape[0]
-    labels = _labels(where, X, y, n_docs, unjudged=False)
+    if isinstance(X, Queries):
+        if pairs is not None and X.pairs is not None:
+            raise TypeError(f"{where}: a Queries holds pairs already; leave pairs out")
+        pairs = X.pairs if pairs is None else pairs
+        sample_weight = X.weight if sample_weight is None else sample_weight
+    if y is None and pairs is not None and not isinstance(X, Queries):
+        labels = no_labels(n_docs)
+    else:
+        labels = _labels(where, X, y, n_docs, "y")
+    if pairs is None and np.isnan(labels).all():
+        raise ValueError(
+            f"{where}: y must hold at least one label, got NaN for all {n_docs} documents; "
+            "there is nothing to learn"
+        )
     groups = groups_of(where, X, qid, n_docs)
-    if isinstance(X, Queries) and sample_weight is None:
-        sample_weight = X.weight
     weight = _validate.weights(where, sample_weight, n_docs)
     if weight is not None and not weight.any():
         raise ValueError(
@@ -384,6 +412,7 @@ def _lists(
         weight=None if weight is None else groups.gather(weight),
         feature_names=None if names is None else tuple(names),
         order=groups.order,
+        pairs=gather_pairs(where, pairs, groups),
     )
 
 

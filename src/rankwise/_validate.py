@@ -73,24 +73,17 @@ def scores(where: str, y_score: ArrayLike) -> Floats:
     return array
 
 
-def labels(where: str, y_true: ArrayLike, *, unjudged: bool = True) -> Floats:
-    """Relevance labels: nonnegative and finite; NaN marks an unjudged document where allowed."""
-    array = vector(where, "y_true" if unjudged else "y", y_true)
+def labels(where: str, y_true: ArrayLike, name: str = "y_true") -> Floats:
+    """Relevance labels: nonnegative and finite; NaN marks an unjudged document."""
+    array = vector(where, name, y_true)
     if len(array) == 0:
         return array
-    name = "y_true" if unjudged else "y"
     low, high = np.fmin.reduce(array), np.fmax.reduce(array)
     if low < 0 or high == np.inf:
         bad = np.flatnonzero((array < 0) | (array == np.inf))
         raise ValueError(
             f"{where}: {name} must be relevance labels of at least 0 and finite, "
             f"got {array[bad[0]]:g} at row {bad[0]} ({len(bad)} such rows)"
-        )
-    if not unjudged and np.isnan(array).any():
-        row = int(np.flatnonzero(np.isnan(array))[0])
-        raise ValueError(
-            f"{where}: {name} must not hold NaN, got NaN at row {row}; "
-            "drop the unjudged documents first"
         )
     return array
 
@@ -124,6 +117,54 @@ def offsets(where: str, values: ArrayLike, n_docs: int) -> NDArray[np.int64]:
             f"of documents, {n_docs}, got {_example(array)}"
         )
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def rows(where: str, name: str, values: ArrayLike) -> NDArray[np.int64]:
+    """Row numbers: integers of at least 0."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(
+            f"{where}: {name} must be a list of row numbers, integers from 0, "
+            f"got {_example(array)} of shape {array.shape}"
+        )
+    array = np.ascontiguousarray(array, dtype=np.int64)
+    bad = np.flatnonzero(array < 0)
+    if len(bad):
+        raise ValueError(
+            f"{where}: {name} must hold row numbers of at least 0, got {array[bad[0]]} at {bad[0]}"
+        )
+    return array
+
+
+def pair_column(where: str, name: str, values: ArrayLike | None, high: float) -> Floats | None:
+    """Weights or chances of pairs: finite numbers from 0 to ``high``, or None."""
+    if values is None:
+        return None
+    array = vector(where, name, values)
+    bad = np.flatnonzero(~((array >= 0) & (array <= high)) | np.isinf(array))
+    if len(bad):
+        bounds = "at least 0 and finite" if np.isinf(high) else f"between 0 and {high:g}"
+        raise ValueError(f"{where}: {name} must be {bounds}, got {array[bad[0]]} at pair {bad[0]}")
+    return array
+
+
+def label_table(where: str, values: ArrayLike) -> Floats:
+    """Labels of several assessors, one column each; NaN where there is no judgement."""
+    try:
+        table = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{where}: labels must be numbers, one column per assessor") from None
+    if table.ndim != 2:
+        raise ValueError(
+            f"{where}: labels must be two-dimensional, (n_docs, n_assessors), "
+            f"got shape {table.shape}"
+        )
+    if np.isinf(table).any() or (table < 0).any():
+        row = int(np.flatnonzero((np.isinf(table) | (table < 0)).any(axis=1))[0])
+        raise ValueError(
+            f"{where}: labels must be at least 0 and finite, got {table[row]} at row {row}"
+        )
+    return np.ascontiguousarray(table)
 
 
 def depth(where: str, k: object) -> int:

@@ -221,15 +221,21 @@ class PointwiseRanker(Ranker):
                 f"got {self.estimator!r}"
             )
         self.estimator_ = clone(self.estimator)
+        judged = np.flatnonzero(~np.isnan(train.y))
+        X, y = (
+            (train.X, train.y)
+            if len(judged) == train.n_docs
+            else (train.X[judged], train.y[judged])
+        )
         if train.weight is None:
-            self.estimator_.fit(train.X, train.y)
+            self.estimator_.fit(X, y)
             return
         if not has_fit_parameter(self.estimator, "sample_weight"):
             raise TypeError(
                 "PointwiseRanker.fit: sample_weight needs an estimator whose fit takes it, "
                 f"got {type(self.estimator).__name__}"
             )
-        self.estimator_.fit(train.X, train.y, sample_weight=train.weight)
+        self.estimator_.fit(X, y, sample_weight=train.weight[judged])
 
     def _score(self, X: Any) -> NDArray[np.float64]:
         _, first, place = np.unique(row_hashes(X), return_index=True, return_inverse=True)

@@ -152,7 +152,9 @@ def in_bins(
     params = {**dataset_params(max_bin), "num_threads": threads, "verbosity": -1}
     edges = _edges(queries.X, max_bin, categorical, params) if like is None else like.data
     columns = _by_columns(queries.X)
-    data = lgb.Dataset(columns, label=queries.y, reference=edges, params=params).construct()
+    data = lgb.Dataset(
+        columns, label=np.nan_to_num(queries.y), reference=edges, params=params
+    ).construct()
     return BinnedQueries(queries, max_bin, categorical, like, data)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from numbers import Real
 from typing import Any
 
@@ -190,6 +191,185 @@ def qid_from_sizes(group: ArrayLike) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Pairs:
+    """Preferences given directly: document ``winner[p]`` should come before ``loser[p]``.
+
+    What a click model, a comparison by people or another system yields, where labels would say
+    too little. Documents are row numbers, from 0, of the rows the pairs are given with.
+
+    Parameters
+    ----------
+    winner, loser : array-like of int of shape (n_pairs,)
+        Rows of one query each. A pair given twice counts twice.
+    weight : array-like of float of shape (n_pairs,), optional
+        Weight of each pair, 0 or more; 1 where left out.
+    target : array-like of float of shape (n_pairs,), optional
+        The chance, from 0 to 1, that the winner is really the better one: 1 where left out, 1/2
+        for documents of equal worth.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, a row is negative or preferred to itself, or a weight or target is out
+        of range.
+
+    See Also
+    --------
+    pairs_from_labels : pairs with targets from the labels of several assessors.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> pairs = rw.Pairs([0, 0], [1, 2], target=[1.0, 0.8])
+    >>> pairs
+    Pairs(2 pairs)
+    >>> X = [[3.0], [1.0], [2.0]]
+    >>> ranker = rw.LinearRanker("ranknet").fit(X, qid=["a", "a", "a"], pairs=pairs)
+    >>> bool(ranker.coef_[0] > 0)
+    True
+    """
+
+    winner: NDArray[np.int64]
+    loser: NDArray[np.int64]
+    weight: NDArray[np.float64] | None = None
+    target: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("winner", "loser"):
+            object.__setattr__(self, name, _validate.rows("Pairs", name, getattr(self, name)))
+        for name, high in (("weight", np.inf), ("target", 1.0)):
+            column = _validate.pair_column("Pairs", name, getattr(self, name), high)
+            object.__setattr__(self, name, column)
+        _validate.same_length(
+            "Pairs", winner=self.winner, loser=self.loser, weight=self.weight, target=self.target
+        )
+        same = np.flatnonzero(self.winner == self.loser)
+        if len(same):
+            raise ValueError(
+                "Pairs: winner and loser must be two documents, "
+                f"got row {self.winner[same[0]]} twice in pair {same[0]}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.winner)
+
+    def __repr__(self) -> str:
+        return f"Pairs({len(self)} pairs)"
+
+    def moved(self, place: NDArray[np.int64]) -> Pairs:
+        """The same pairs after row ``i`` has gone to row ``place[i]``."""
+        return replace(self, winner=place[self.winner], loser=place[self.loser])
+
+    def checked(self, where: str, offsets: NDArray[np.int64]) -> Pairs:
+        """The pairs sorted by query, winner, loser, target and weight, so that sums over them do
+        not depend on how they were listed.
+
+        Raises
+        ------
+        ValueError
+            If a row does not exist or a pair is not inside one query.
+        """
+        n_docs = int(offsets[-1])
+        for rows in (self.winner, self.loser):
+            bad = np.flatnonzero(rows >= n_docs)
+            if len(bad):
+                raise ValueError(
+                    f"{where}: pairs must hold rows below the {n_docs} documents, "
+                    f"got row {rows[bad[0]]} in pair {bad[0]}"
+                )
+        query = np.searchsorted(offsets, self.winner, side="right")
+        across = np.flatnonzero(query != np.searchsorted(offsets, self.loser, side="right"))
+        if len(across):
+            p = across[0]
+            raise ValueError(
+                f"{where}: pairs must stay inside one query, got rows {self.winner[p]} and "
+                f"{self.loser[p]} of two queries in pair {p}"
+            )
+        keys = [c for c in (self.weight, self.target, self.loser, self.winner) if c is not None]
+        return self._take(np.lexsort(keys))
+
+    def _take(self, pairs: NDArray[Any]) -> Pairs:
+        return Pairs(
+            self.winner[pairs],
+            self.loser[pairs],
+            None if self.weight is None else self.weight[pairs],
+            None if self.target is None else self.target[pairs],
+        )
+
+
+def pairs_from_labels(labels: ArrayLike, qid: ArrayLike | Groups) -> Pairs:
+    """Every pair of a query with the share of assessors who prefer one document to the other.
+
+    ``target = (assessors with label_i > label_j + 1/2 assessors with equal labels) / n_ij``,
+    ``weight = n_ij``, the number of assessors who judged both
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_docs, n_assessors)
+        One column for each assessor, or for each kind of label; NaN where there is no judgement.
+    qid : array-like of shape (n_docs,), or Groups
+        Query id of each row.
+
+    Returns
+    -------
+    Pairs
+        ``winner`` is the document that more assessors prefer, so ``target`` is at least 1/2. Pairs
+        that no assessor judged are left out. The rows are those of the input.
+
+    Notes
+    -----
+    Time and memory are proportional to the number of pairs (times assessors, for the time).
+
+    Examples
+    --------
+    Two of three prefer the first document, and one cannot tell the others apart:
+
+    >>> import numpy as np
+    >>> import rankwise as rw
+    >>> labels = [[2, 1, 1], [1, 2, 0], [np.nan, 2, 0]]
+    >>> pairs = rw.pairs_from_labels(labels, ["q", "q", "q"])
+    >>> pairs.winner, pairs.loser, pairs.target.round(2), pairs.weight
+    (array([0, 0, 1]), array([1, 2, 2]), array([0.67, 0.5 , 0.5 ]), array([3., 2., 2.]))
+    """
+    where = "pairs_from_labels"
+    table = _validate.label_table(where, labels)
+    groups = group_rows(qid, where=where)
+    if groups.n_docs != len(table):
+        raise ValueError(
+            f"{where}: qid must have one entry per row of labels, "
+            f"got {groups.n_docs} for {len(table)} rows"
+        )
+    table = groups.gather(table)
+    parts = [_compared(table, a, b) for a, b in pairwise(groups.offsets.tolist())]
+    first, second, won, judged = (np.concatenate(column) for column in zip(*parts, strict=True))
+    kept = judged > 0
+    first, second, won, judged = first[kept], second[kept], won[kept], judged[kept]
+    target = won / judged
+    swap = target < 0.5
+    pairs = Pairs(
+        np.where(swap, second, first),
+        np.where(swap, first, second),
+        judged.astype(np.float64),
+        np.where(swap, (judged - won) / judged, target),
+    )
+    return pairs if groups.order is None else pairs.moved(groups.order)
+
+
+def _compared(
+    table: NDArray[np.float64], start: int, end: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Both rows of every pair of one query, the assessors won by the first (half where equal) and
+    the assessors who judged both.
+    """
+    i, j = np.triu_indices(end - start, 1)
+    won, judged = np.zeros(len(i)), np.zeros(len(i), np.int64)
+    for column in table[start:end].T:
+        won += (column[i] > column[j]) + 0.5 * (column[i] == column[j])
+        judged += ~np.isnan(column[i] - column[j])
+    return i + start, j + start, won, judged
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Queries:
     """Judged query lists: features, labels and which rows belong to which query.
 
@@ -210,6 +390,9 @@ class Queries:
     feature_names : tuple of str or None
     order : int64 array of shape (n_docs,) or None
         The row of the input each row came from, where the input was not grouped by query.
+    pairs : Pairs or None
+        Preferences between documents, as rows of these lists, from which losses over pairs learn
+        instead of from the labels.
     """
 
     X: Any
@@ -220,21 +403,33 @@ class Queries:
     weight: NDArray[np.float64] | None = None
     feature_names: tuple[str, ...] | None = None
     order: NDArray[np.int64] | None = None
+    pairs: Pairs | None = None
 
     @classmethod
     def from_arrays(
         cls,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None,
         qid: ArrayLike | Groups,
         *,
         docs: ArrayLike | None = None,
         weight: ArrayLike | None = None,
         feature_names: tuple[str, ...] | None = None,
+        pairs: Pairs | None = None,
     ) -> Queries:
-        """Queries from one row per document, in any order; rows move only where they must."""
+        """Queries from one row per document, in any order; rows move only where they must.
+
+        ``y`` may be None where ``pairs`` (rows of the input) say what to learn; all documents are
+        then unjudged.
+        """
         where = "Queries"
         X = _validate.matrix(where, X)
+        if y is None:
+            if pairs is None:
+                raise ValueError(
+                    f"{where}: y must hold one label per row of X, got None without pairs"
+                )
+            y = no_labels(X.shape[0])
         labels = _validate.labels(where, y)
         groups = group_rows(qid, where=where)
         kept = None if docs is None else np.asarray(docs)
@@ -263,6 +458,7 @@ class Queries:
             None if weights is None else groups.gather(weights),
             feature_names,
             groups.order,
+            gather_pairs(where, pairs, groups),
         )
 
     @property
@@ -330,6 +526,7 @@ class Queries:
             docs=None if self.docs is None else self.docs[rows],
             weight=None if self.weight is None else self.weight[rows],
             order=None,
+            pairs=None if self.pairs is None else _pairs_of(self, index),
         )
 
     def _positions(self, where: str, queries: ArrayLike) -> NDArray[np.int64]:
@@ -469,6 +666,8 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
             raise ValueError(f"concatenate: all parts or none must have {name}, got some without")
         return np.concatenate(columns)
 
+    if any(p.pairs is not None for p in parts) and any(p.pairs is None for p in parts):
+        raise ValueError("concatenate: all parts or none must have pairs, got some without")
     return Queries(
         X,
         np.concatenate([p.y for p in parts]),
@@ -477,6 +676,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         joined("docs"),
         joined("weight"),
         parts[0].feature_names,
+        pairs=None if parts[0].pairs is None else _stacked(parts),
     )
 
 
@@ -492,11 +692,15 @@ def canonical(queries: Queries) -> Queries:
     content = hashes + np.uint64(1)  # mix(0) is 0: a document of zeros must count as well
     for column in columns:
         content = mix(content + mix((column + 0.0).view(np.uint64)))  # + 0.0: one zero only
+    roles = []
+    if queries.pairs is not None:
+        roles = [_pair_hashes(queries.pairs, content)]
+        content = mix(content + roles[0])
     totals = np.concatenate([np.zeros(1, np.uint64), np.cumsum(content, dtype=np.uint64)])
     by_content = np.argsort(np.diff(totals[queries.offsets]), kind="stable")
     place = np.empty(queries.n_queries, np.int64)
     place[by_content] = np.arange(queries.n_queries)
-    order = np.lexsort([*columns, hashes, np.repeat(place, queries.sizes)])
+    order = np.lexsort([*roles, *columns, hashes, np.repeat(place, queries.sizes)])
     return replace(
         queries,
         X=queries.X[order],
@@ -506,7 +710,84 @@ def canonical(queries: Queries) -> Queries:
         docs=None if queries.docs is None else queries.docs[order],
         weight=None if queries.weight is None else queries.weight[order],
         order=order if queries.order is None else queries.order[order],
+        pairs=None if queries.pairs is None else _placed(queries.pairs, order),
     )
+
+
+def no_labels(n_docs: int) -> NDArray[np.float64]:
+    """Labels of documents that nobody judged."""
+    return np.full(n_docs, np.nan)
+
+
+def gather_pairs(where: str, pairs: Pairs | None, groups: Groups) -> Pairs | None:
+    """Pairs of rows of the input as pairs of rows in grouped order, checked and sorted."""
+    if pairs is None:
+        return None
+    if not isinstance(pairs, Pairs):
+        raise TypeError(
+            f"{where}: pairs must be a rankwise.Pairs, got {type(pairs).__name__}; "
+            "pass rankwise.Pairs(winner, loser, weight)"
+        )
+    if groups.order is not None:
+        pairs.checked(where, np.array([0, groups.n_docs]))  # rows of the input must exist
+        place = np.empty(groups.n_docs, np.int64)
+        place[groups.order] = np.arange(groups.n_docs)
+        pairs = pairs.moved(place)
+    return pairs.checked(where, groups.offsets)
+
+
+def _placed(pairs: Pairs, order: NDArray[np.int64]) -> Pairs:
+    """Pairs after the rows have been put in a new order, sorted again."""
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return pairs.moved(place).checked("Pairs", np.array([0, len(order)]))
+
+
+def _pairs_of(queries: Queries, index: NDArray[np.int64]) -> Pairs:
+    """The pairs of the given queries, as rows of ``queries.take(index)``."""
+    assert queries.pairs is not None
+    pairs = queries.pairs.checked("Queries", queries.offsets)
+    bounds = np.searchsorted(pairs.winner, queries.offsets)
+    counts = np.diff(bounds)[index]
+    ends = np.cumsum(counts)
+    kept = np.arange(ends[-1] if len(ends) else 0) + np.repeat(
+        bounds[index] - ends + counts, counts
+    )
+    starts = _offsets(queries.sizes[index])[:-1]
+    shift = np.repeat(starts - queries.offsets[index], counts)
+    taken = pairs._take(kept)
+    return replace(taken, winner=taken.winner + shift, loser=taken.loser + shift)
+
+
+def _stacked(parts: Sequence[Queries]) -> Pairs:
+    """The pairs of several parts, as rows of the parts one under the other."""
+    starts = np.cumsum([0, *(p.n_docs for p in parts)])
+    pairs = [p.pairs for p in parts if p.pairs is not None]
+
+    def joined(name: str) -> Any:
+        if all(getattr(p, name) is None for p in pairs):
+            return None
+        ones = [np.ones(len(p)) if getattr(p, name) is None else getattr(p, name) for p in pairs]
+        return np.concatenate(ones)
+
+    return Pairs(
+        np.concatenate([p.winner + start for p, start in zip(pairs, starts, strict=False)]),
+        np.concatenate([p.loser + start for p, start in zip(pairs, starts, strict=False)]),
+        joined("weight"),
+        joined("target"),
+    )
+
+
+def _pair_hashes(pairs: Pairs, content: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """One hash per document of the pairs it is in: with which documents, on which side."""
+    extra = np.zeros(len(pairs), np.uint64)
+    for column in (pairs.weight, pairs.target):
+        if column is not None:
+            extra = mix(extra + mix((column + 0.0).view(np.uint64)))
+    role = np.zeros(len(content), np.uint64)
+    np.add.at(role, pairs.winner, mix(content[pairs.loser] + extra + np.uint64(1)))
+    np.add.at(role, pairs.loser, mix(content[pairs.winner] + extra + np.uint64(2)))
+    return role
 
 
 def mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:

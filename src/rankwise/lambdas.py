@@ -95,6 +95,7 @@ class LambdaRank:
     normalize: str = "none"
     name: ClassVar[str] = "lambdarank"
     shift_invariant: ClassVar[bool] = True
+    takes_pairs: ClassVar[bool] = False
     minimizes: ClassVar[bool] = False  # the weights move with the scores: no function to minimise
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from rankwise import _core, _validate
 from rankwise._estimator import Ranker
 from rankwise._newton import Floats, Solution, dot, minimize, minimize_by_gradient
 from rankwise.data import Queries
-from rankwise.losses import SquaredHingePairs, parse_loss
+from rankwise.losses import SquaredHingePairs, check_takes_pairs, parse_loss
 from rankwise.metrics import Metric
 
 
@@ -47,6 +47,7 @@ class _Linear(Ranker):
     objective_: float
     gradient_norm_: float
 
+    takes_pairs: ClassVar[bool] = True
     scale: str | None
     tol: float
     max_iter: int
@@ -371,6 +372,9 @@ class _ForeignLossWithProducts(_ForeignLoss):
 
 
 def _kernel(loss: Any, train: Queries) -> Any:
+    if train.pairs is not None:
+        check_takes_pairs("LinearRanker.fit", loss)
+        return loss._pair_kernel(train.offsets, train.weight, train.pairs)
     if hasattr(loss, "_kernel"):
         return loss._kernel(train.y, train.offsets, train.weight)
     if hasattr(loss, "hessian_product"):
@@ -501,16 +505,22 @@ def _weighted_squares(problem: _LinearProblem, rows: NDArray[np.int64], c: Float
 
 
 def _check_labels(where: str, train: Queries, loss: Any) -> None:
+    if train.pairs is not None:
+        if len(train.pairs) == 0:
+            raise ValueError(f"{where}: pairs must hold at least one pair, got none")
+        return
     filled = train.offsets[:-1][train.sizes > 0]
-    same = np.maximum.reduceat(train.y, filled) == np.minimum.reduceat(train.y, filled)
+    # NaN (no judgement) counts on neither side; a query of NaN alone holds no order either.
+    highest, lowest = np.fmax.reduceat(train.y, filled), np.fmin.reduceat(train.y, filled)
+    same = ~(highest > lowest)
     if getattr(loss, "shift_invariant", False) and same.all():
         raise ValueError(
             f"{where}: some query must hold documents with different labels, "
             f"got {train.n_queries} queries of one label each; there is no order to learn"
         )
-    if train.y.max() == train.y.min():
+    if np.nanmax(train.y) == np.nanmin(train.y):
         raise ValueError(
-            f"{where}: labels must differ, got {train.y[0]:g} for all {train.n_docs} documents; "
+            f"{where}: labels must differ, got {np.nanmax(train.y):g} for all {train.n_docs} documents; "
             "there is no order to learn"
         )
 

@@ -38,6 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise import _core, _validate
 from rankwise._text import call_text, parse_call
+from rankwise.data import Pairs
 from rankwise.lambdas import LambdaRank
 
 Floats = NDArray[np.float64]
@@ -47,7 +48,8 @@ Derivatives = Callable[[ArrayLike], tuple[Floats, Floats]]
 class Loss:
     """What the losses of this module share: their methods over a native kernel.
 
-    A subclass is a frozen dataclass of the loss's options with ``_kernel(y, offsets, weight)``.
+    A subclass is a frozen dataclass of the loss's options with ``_kernel(y, offsets, weight)`` and,
+    where ``takes_pairs`` is True, ``_pair_kernel(offsets, weight, pairs)``.
 
     Attributes
     ----------
@@ -57,14 +59,23 @@ class Loss:
         True when adding a constant to the scores of one query changes nothing.
     minimizes : bool
         True when the gradient is that of the value, so that a solver may compare values.
+    takes_pairs : bool
+        True for sums over pairs, which can be given as :class:`~rankwise.Pairs`.
     """
 
     name: ClassVar[str]
     shift_invariant: ClassVar[bool] = True
     minimizes: ClassVar[bool] = True
+    takes_pairs: ClassVar[bool] = False
 
     def value(
-        self, y: ArrayLike, s: ArrayLike, offsets: ArrayLike, weight: ArrayLike | None = None
+        self,
+        y: ArrayLike | None,
+        s: ArrayLike,
+        offsets: ArrayLike,
+        weight: ArrayLike | None = None,
+        *,
+        pairs: Pairs | None = None,
     ) -> Floats:
         """The loss of each query.
 
@@ -78,17 +89,26 @@ class Loss:
             Query ``i`` owns the documents ``offsets[i]:offsets[i+1]``.
         weight : array-like of shape (n_docs,), optional
             Document weights, 0 or more.
+        pairs : Pairs, optional
+            Preferences that take the place of the pairs that labels form; ``y`` is not read then
+            and may be None. Only for losses that are sums over pairs.
 
         Returns
         -------
         float64 array of shape (n_queries,), at least 0. A query without a pair has loss 0 in the
         pairwise losses.
         """
-        kernel, scores = self._at(y, s, offsets, weight)
+        kernel, scores = self._at(y, s, offsets, weight, pairs)
         return kernel.evaluate(scores)[0]  # type: ignore[no-any-return]
 
     def derivatives(
-        self, y: ArrayLike, s: ArrayLike, offsets: ArrayLike, weight: ArrayLike | None = None
+        self,
+        y: ArrayLike | None,
+        s: ArrayLike,
+        offsets: ArrayLike,
+        weight: ArrayLike | None = None,
+        *,
+        pairs: Pairs | None = None,
     ) -> tuple[Floats, Floats]:
         """Derivatives of the summed loss in each score; parameters as in :meth:`value`.
 
@@ -96,49 +116,27 @@ class Loss:
         -------
         gradient : float64 array of shape (n_docs,)
         curvature : float64 array of shape (n_docs,)
-            Second derivative in the document's own score, at least 0.
+            Second derivative in the document's own score, at least 0. A loss that is not convex
+            says what it gives where the second derivative is not positive.
         """
-        kernel, scores = self._at(y, s, offsets, weight)
+        kernel, scores = self._at(y, s, offsets, weight, pairs)
         _, gradient, curvature = kernel.evaluate(scores, values=False)
         return gradient, curvature
 
-    def hessian_product(
-        self,
-        y: ArrayLike,
-        s: ArrayLike,
-        offsets: ArrayLike,
-        v: ArrayLike,
-        weight: ArrayLike | None = None,
-    ) -> Floats:
-        """The matrix of second derivatives in the scores times ``v``, without forming it.
-
-        Parameters
-        ----------
-        v : array-like of shape (n_docs,)
-            The other parameters are those of :meth:`value`.
-
-        Returns
-        -------
-        float64 array of shape (n_docs,)
-        """
-        kernel, scores = self._at(y, s, offsets, weight)
-        kernel.evaluate(scores, values=False)
-        return kernel.product(_column(self._where("hessian_product"), "v", v, len(scores)))  # type: ignore[no-any-return]
-
     def prepare(
         self,
-        y: ArrayLike,
+        y: ArrayLike | None,
         offsets: ArrayLike,
         weight: ArrayLike | None = None,
         *,
+        pairs: Pairs | None = None,
         n_threads: int = 0,
     ) -> Derivatives:
         """:meth:`derivatives` as a function of the scores alone.
 
         Labels are sorted once; learners that ask for the gradient many times use this.
         """
-        kernel = self._checked_kernel(y, offsets, weight)
-        n_docs = len(np.asarray(y))
+        kernel, n_docs = self._checked_kernel(y, offsets, weight, pairs)
 
         def derivatives(s: ArrayLike) -> tuple[Floats, Floats]:
             scores = _column(self._where("derivatives"), "s", s, n_docs)
@@ -153,24 +151,93 @@ class Loss:
     def _kernel(self, y: Floats, offsets: NDArray[np.int64], weight: Floats | None) -> Any:
         raise TypeError(f"{type(self).__name__} must define _kernel(y, offsets, weight)")
 
+    def _pair_kernel(self, offsets: NDArray[np.int64], weight: Floats | None, pairs: Pairs) -> Any:
+        raise TypeError(f"{type(self).__name__} must define _pair_kernel(offsets, weight, pairs)")
+
     def _where(self, method: str) -> str:
         return f"{type(self).__name__}.{method}"
 
-    def _checked_kernel(self, y: ArrayLike, offsets: ArrayLike, weight: ArrayLike | None) -> Any:
+    def _checked_kernel(
+        self, y: ArrayLike | None, offsets: ArrayLike, weight: ArrayLike | None, pairs: Pairs | None
+    ) -> tuple[Any, int]:
+        """The kernel and the number of documents."""
         where = type(self).__name__
+        if pairs is not None:
+            check_takes_pairs(where, self)
+            starts = _validate.offsets(where, offsets, int(np.asarray(offsets)[-1]))
+            n_docs = int(starts[-1])
+            weights = _validate.weights(where, weight, n_docs)
+            return self._pair_kernel(starts, weights, pairs.checked(where, starts)), n_docs
+        if y is None:
+            raise ValueError(f"{where}: y must hold one label per document, got None without pairs")
         labels = _validate.labels(where, y)
         weights = _validate.weights(where, weight, len(labels))
-        return self._kernel(labels, _validate.offsets(where, offsets, len(labels)), weights)
+        starts = _validate.offsets(where, offsets, len(labels))
+        return self._kernel(labels, starts, weights), len(labels)
 
     def _at(
-        self, y: ArrayLike, s: ArrayLike, offsets: ArrayLike, weight: ArrayLike | None
+        self,
+        y: ArrayLike | None,
+        s: ArrayLike,
+        offsets: ArrayLike,
+        weight: ArrayLike | None,
+        pairs: Pairs | None,
     ) -> tuple[Any, Floats]:
-        kernel = self._checked_kernel(y, offsets, weight)
-        return kernel, _column(type(self).__name__, "s", s, len(np.asarray(y)))
+        kernel, n_docs = self._checked_kernel(y, offsets, weight, pairs)
+        return kernel, _column(type(self).__name__, "s", s, n_docs)
+
+
+class ConvexLoss(Loss):
+    """A convex loss: its curvature is exact and products with its Hessian are known, so that
+    linear models take Newton steps.
+    """
+
+    def hessian_product(
+        self,
+        y: ArrayLike | None,
+        s: ArrayLike,
+        offsets: ArrayLike,
+        v: ArrayLike,
+        weight: ArrayLike | None = None,
+        *,
+        pairs: Pairs | None = None,
+    ) -> Floats:
+        """The matrix of second derivatives in the scores times ``v``, without forming it.
+
+        Parameters
+        ----------
+        v : array-like of shape (n_docs,)
+            The other parameters are those of :meth:`value`.
+
+        Returns
+        -------
+        float64 array of shape (n_docs,)
+        """
+        kernel, scores = self._at(y, s, offsets, weight, pairs)
+        kernel.evaluate(scores, values=False)
+        return kernel.product(_column(self._where("hessian_product"), "v", v, len(scores)))  # type: ignore[no-any-return]
+
+
+def check_takes_pairs(where: str, loss: Any) -> None:
+    """Refuses pairs for a loss that is no sum over pairs."""
+    if not getattr(loss, "takes_pairs", False):
+        known = ", ".join(name for name, kind in LOSSES.items() if kind.takes_pairs)
+        raise TypeError(
+            f"{where}: pairs need a loss that is a sum over pairs ({known}), got {loss}, "
+            "which learns from labels"
+        )
+
+
+def pairs_for(where: str, loss: Any, pairs: Pairs | None) -> dict[str, Pairs]:
+    """The keyword that hands pairs to a loss, for learners: empty without pairs."""
+    if pairs is None:
+        return {}
+    check_takes_pairs(where, loss)
+    return {"pairs": pairs}
 
 
 @dataclass(frozen=True)
-class Squared(Loss):
+class Squared(ConvexLoss):
     """Half the squared error of scores as predictions of labels.
 
     ``loss = 1/2 sum of w_i (s_i - y_i)^2``
@@ -197,7 +264,7 @@ class Squared(Loss):
 
 
 @dataclass(frozen=True)
-class RankNet(Loss):
+class RankNet(ConvexLoss):
     """Logistic loss of every pair of documents with different labels.
 
     ``loss = sum over y_i > y_j of w_i log(1 + exp(-sigma (s_i - s_j)))``
@@ -228,6 +295,7 @@ class RankNet(Loss):
 
     sigma: float = 1.0
     name: ClassVar[str] = "ranknet"
+    takes_pairs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         sigma = _validate.number("RankNet", "sigma", self.sigma, low=0, open_low=True)
@@ -236,9 +304,12 @@ class RankNet(Loss):
     def _kernel(self, y: Floats, offsets: NDArray[np.int64], weight: Floats | None) -> Any:
         return _core.RankNetLoss(y, offsets, weight, self.sigma)
 
+    def _pair_kernel(self, offsets: NDArray[np.int64], weight: Floats | None, pairs: Pairs) -> Any:
+        return _core.LogisticPairs(offsets, weight, *_columns(pairs), self.sigma)
+
 
 @dataclass(frozen=True)
-class SquaredHingePairs(Loss):
+class SquaredHingePairs(ConvexLoss):
     """RankSVM's loss: the squared shortfall of each pair from a margin of 1.
 
     ``loss = sum over y_i > y_j of w_i max(0, 1 - (s_i - s_j))^2``
@@ -263,13 +334,17 @@ class SquaredHingePairs(Loss):
     """
 
     name: ClassVar[str] = "squared_hinge"
+    takes_pairs: ClassVar[bool] = True
 
     def _kernel(self, y: Floats, offsets: NDArray[np.int64], weight: Floats | None) -> Any:
         return _core.SquaredHingeLoss(y, offsets, weight)
 
+    def _pair_kernel(self, offsets: NDArray[np.int64], weight: Floats | None, pairs: Pairs) -> Any:
+        return _core.SquaredHingePairs(offsets, weight, *_columns(pairs))
+
 
 @dataclass(frozen=True)
-class ListNet(Loss):
+class ListNet(ConvexLoss):
     """Cross entropy between the chances of labels and of scores to come first.
 
     ``loss = - sum of w_i T_i log P_i,  T = softmax(y),  P = softmax(s)``
@@ -357,3 +432,7 @@ def _column(where: str, name: str, values: ArrayLike, n_docs: int) -> Floats:
             + ("" if np.isfinite(column).all() else " and NaN or infinity among them")
         )
     return column
+
+
+def _columns(pairs: Pairs) -> tuple[Any, Any, Any, Any]:
+    return pairs.winner, pairs.loser, pairs.weight, pairs.target

@@ -40,7 +40,7 @@ from rankwise.bins import (
     n_threads,
 )
 from rankwise.data import Groups, Queries
-from rankwise.losses import parse_loss
+from rankwise.losses import pairs_for, parse_loss
 from rankwise.metrics import Metric, parse_metric
 from rankwise.treetext import leaf_values, merged, trees_only
 
@@ -167,6 +167,7 @@ class TreeRanker(Ranker):
     """
 
     _fit_options: ClassVar[tuple[str, ...]] = ("init_model", "init_score")
+    takes_pairs: ClassVar[bool] = True
     model_text_: str
 
     def __init__(
@@ -789,16 +790,15 @@ def _initial(
 def _prepare(where: str, loss: Any, train: Queries, threads: int) -> Derivatives:
     """Gradient and curvature on the training lists, as a function of the scores alone."""
     y, offsets, weight = train.y, train.offsets, train.weight
-    function = loss if callable(loss) else None
-    if function is None:
-        value = parse_loss(loss)
-        if hasattr(value, "prepare"):
-            prepared: Derivatives = value.prepare(y, offsets, weight, n_threads=threads)
-            return prepared
-        function = value.derivatives
+    value = loss if callable(loss) else parse_loss(loss)
+    given = pairs_for(where, value, train.pairs)
+    if hasattr(value, "prepare"):
+        prepared: Derivatives = value.prepare(y, offsets, weight, n_threads=threads, **given)
+        return prepared
+    function = value if callable(value) else value.derivatives
 
     def derivatives(scores: Floats) -> tuple[Floats, Floats]:
-        gradient, curvature = function(y, scores, offsets, weight)
+        gradient, curvature = function(y, scores, offsets, weight, **given)
         for name, column in (("gradient", gradient), ("curvature", curvature)):
             if np.shape(column) != y.shape or not np.isfinite(column).all():
                 raise ValueError(
