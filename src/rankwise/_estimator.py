@@ -110,11 +110,7 @@ class Ranker(BaseEstimator):
         _refuse_unknown(where, others)
         features, names = self._input(where, X)
         train = _lists(where, X, features, names, y, qid, sample_weight, pairs)
-        if train.pairs is not None and not self.takes_pairs:
-            raise TypeError(
-                f"{where}: pairs need a ranker with a loss over pairs, such as LinearRanker or "
-                f"TreeRanker, got {type(self).__name__}, which learns from labels"
-            )
+        self._check_pairs(where, train)
         valid = None
         if eval_set is not None:
             valid = self._eval_queries(f"{where} (eval_set)", eval_set, train)
@@ -142,7 +138,8 @@ class Ranker(BaseEstimator):
         where = f"{type(self).__name__}.fit"
         if "queries" not in shared:
             features, names = self._input(where, train)
-            lists = _lists(where, train, features, names, None, None, None)
+            lists = _lists(where, train, features, names, None, None, None, None)
+            self._check_pairs(where, lists)
             checked = None
             if valid is not None:
                 checked = self._eval_queries(f"{where} (eval_set)", valid, lists)
@@ -264,6 +261,13 @@ class Ranker(BaseEstimator):
         self._accepts(where, features)
         nan = self.__sklearn_tags__().input_tags.allow_nan
         return same_features(where, self, features, names, nan=nan)
+
+    def _check_pairs(self, where: str, train: Queries) -> None:
+        if train.pairs is not None and not self.takes_pairs:
+            raise TypeError(
+                f"{where}: pairs need a ranker with a loss over pairs, such as LinearRanker or "
+                f"TreeRanker, got {type(self).__name__}, which learns from labels"
+            )
 
     def _accepts(self, where: str, features: Any) -> None:
         if hasattr(features, "nnz") and not self.__sklearn_tags__().input_tags.sparse:
