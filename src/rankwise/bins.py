@@ -128,7 +128,7 @@ def bin_queries(
             f"{where}: queries must be a Queries, got {type(queries).__name__}; "
             "make one by Queries.from_arrays(X, y, qid)"
         )
-    _validate.labels(where, queries.y, unjudged=False)
+    _validate.labels(where, queries.y)
     if like is not None:
         _validate.matrix(where, queries.X, n_features=like.queries.n_features)
         chosen, max_bin = like.categorical, like.max_bin
