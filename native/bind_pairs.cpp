@@ -14,14 +14,28 @@ struct Features {
     nb::object kept;
 };
 
+// Which rows, in which order: all of them as they are, unless `order` lists their numbers.
+using Order = std::optional<In<int64_t>>;
+
+int64_t check_order(const Order& order, int64_t n_rows) {
+    if (!order) return n_rows;
+    const int64_t n = static_cast<int64_t>(order->shape(0));
+    for (int64_t i = 0; i < n; ++i)
+        if (order->data()[i] < 0 || order->data()[i] >= n_rows)
+            throw nb::value_error("order must hold numbers of rows");
+    return n;
+}
+
 template <class T>
-Features* dense_features(In2<T> X) {
-    return new Features{std::make_unique<DenseRows<T>>(X.data(), X.shape(0), X.shape(1)),
-                        nb::make_tuple(X)};
+Features* dense_features(In2<T> X, Order order) {
+    const int64_t n = check_order(order, static_cast<int64_t>(X.shape(0)));
+    return new Features{std::make_unique<DenseRows<T>>(X.data(), order ? order->data() : nullptr, n,
+                                                       static_cast<int64_t>(X.shape(1))),
+                        nb::make_tuple(X, order)};
 }
 
 template <class T, class I>
-Features* sparse_features(In<T> data, In<I> columns, In<I> starts, int64_t n_columns) {
+Features* sparse_features(In<T> data, In<I> columns, In<I> starts, int64_t n_columns, Order order) {
     const I* start = starts.data();
     const int64_t n = static_cast<int64_t>(starts.shape(0)) - 1;
     bool ok = n >= 0 && start[0] == 0 && static_cast<size_t>(start[n]) == data.shape(0) &&
@@ -30,9 +44,10 @@ Features* sparse_features(In<T> data, In<I> columns, In<I> starts, int64_t n_col
     for (size_t k = 0; ok && k < columns.shape(0); ++k)
         ok = columns.data()[k] >= 0 && columns.data()[k] < n_columns;
     if (!ok) throw nb::value_error("data, columns and starts must form a CSR matrix");
-    auto rows =
-        std::make_unique<SparseRows<T, I>>(data.data(), columns.data(), start, n, n_columns);
-    return new Features{std::move(rows), nb::make_tuple(data, columns, starts)};
+    const int64_t n_rows = check_order(order, n);
+    auto rows = std::make_unique<SparseRows<T, I>>(
+        data.data(), columns.data(), start, order ? order->data() : nullptr, n_rows, n_columns);
+    return new Features{std::move(rows), nb::make_tuple(data, columns, starts, order)};
 }
 
 Out<double> scores(const Features& X, Column w, int n_threads) {
@@ -48,6 +63,15 @@ Out<double> transposed(const Features& X, Column z, int n_threads) {
     auto out = new_array<double>(X.rows->n_columns);
     nb::gil_scoped_release release;
     transposed_matvec(*X.rows, z.data(), out.data(), n_threads);
+    return out;
+}
+
+Out<double> squares(const Features& X, Column z, Column centre, int n_threads) {
+    check_length("z", z, X.rows->n_rows);
+    check_length("centre", centre, X.rows->n_columns);
+    auto out = new_array<double>(X.rows->n_columns);
+    nb::gil_scoped_release release;
+    weighted_squares(*X.rows, z.data(), centre.data(), out.data(), n_threads);
     return out;
 }
 
@@ -145,17 +169,32 @@ Out<double> solve_factored(In2<double> L, Column b) {
     return out;
 }
 
+Out<double> shrink(In2<double> H, Column g, Column x, Column l, double exactness, int64_t rounds) {
+    const int64_t d = static_cast<int64_t>(H.shape(0));
+    if (H.shape(0) != H.shape(1)) throw nb::value_error("the matrix must be square");
+    check_length("g", g, d);
+    check_length("x", x, d);
+    check_length("l", l, d);
+    auto out = new_array<double>(d);
+    std::fill(out.data(), out.data() + d, 0.0);
+    nb::gil_scoped_release release;
+    shrink_step(H.data(), g.data(), x.data(), l.data(), d, exactness, rounds, out.data());
+    return out;
+}
+
 void bind_features(nb::module_& m) {
     const char* doc = "Rows of a feature matrix, dense or CSR, float32 or float64.";
     auto sparse = [](auto& c, auto data, auto index) {
         using T = decltype(data);
         using I = decltype(index);
         c.def(nb::new_(&sparse_features<T, I>), "data"_a.noconvert(), "columns"_a.noconvert(),
-              "starts"_a.noconvert(), "n_columns"_a);
+              "starts"_a.noconvert(), "n_columns"_a, "order"_a.noconvert().none() = nb::none());
     };
     auto features = nb::class_<Features>(m, "Features", doc);
-    features.def(nb::new_(&dense_features<double>), "X"_a.noconvert())
-        .def(nb::new_(&dense_features<float>), "X"_a.noconvert());
+    features.def(nb::new_(&dense_features<double>), "X"_a.noconvert(),
+                 "order"_a.noconvert().none() = nb::none())
+        .def(nb::new_(&dense_features<float>), "X"_a.noconvert(),
+             "order"_a.noconvert().none() = nb::none());
     sparse(features, double{}, int32_t{});
     sparse(features, double{}, int64_t{});
     sparse(features, float{}, int32_t{});
@@ -164,6 +203,8 @@ void bind_features(nb::module_& m) {
         .def("scores", &scores, "w"_a.noconvert(), "n_threads"_a = 0,
              "X w; the score of a row depends on that row alone.")
         .def("transposed", &transposed, "z"_a.noconvert(), "n_threads"_a = 0, "X^T z.")
+        .def("squares", &squares, "z"_a.noconvert(), "centre"_a.noconvert(), "n_threads"_a = 0,
+             "Per column the sum of z (x - centre)^2.")
         .def("varying_within", &varying_within, "offsets"_a.noconvert(),
              "Whether each column takes more than one value inside some query.");
 }
@@ -186,5 +227,8 @@ void bind_pairs(nb::module_& m) {
              "n_threads"_a = 0, "X^T H (X u + shift) and the sum of H (X u + shift).");
     m.def("gram", &gram_matrix, "B"_a.noconvert(), "n_threads"_a = 0, "B^T B.");
     m.def("cholesky", &cholesky_factor, "A"_a.noconvert(), "L in the lower triangle, A = L L^T.");
+    m.def("shrink_step", &shrink, "H"_a.noconvert(), "g"_a.noconvert(), "x"_a.noconvert(),
+          "l"_a.noconvert(), "exactness"_a, "rounds"_a,
+          "The step p that makes g.p + p.H.p / 2 + sum of l |x + p| smallest.");
     m.def("cholesky_solve", &solve_factored, "L"_a.noconvert(), "b"_a.noconvert(), "(L L^T)^-1 b.");
 }

@@ -11,6 +11,7 @@ void bind_letor(nb::module_& m);
 void bind_trec(nb::module_& m);
 void bind_pairs(nb::module_& m);
 void bind_losses(nb::module_& m);
+void bind_hinge(nb::module_& m);
 void bind_lambdas(nb::module_& m);
 void bind_scoring(nb::module_& m);
 
@@ -27,6 +28,7 @@ NB_MODULE(_core, m) {
     bind_trec(m);
     bind_pairs(m);
     bind_losses(m);
+    bind_hinge(m);
     bind_lambdas(m);
     bind_scoring(m);
 }

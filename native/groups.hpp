@@ -2,11 +2,14 @@
 // on how the file stored them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "parallel.hpp"
+#include "simd.hpp"
 
 namespace rankwise {
 
@@ -39,17 +42,25 @@ inline uint64_t hash_value(uint64_t key, double value) {
     return hash & (uint64_t{0} - static_cast<uint64_t>(value != 0.0));
 }
 
+// The sum of the hashes of a row's values. Plain functions, so that each can be compiled for several
+// instruction sets.
+RANKWISE_CLONES static uint64_t hash_row(const double* row, const uint64_t* keys, int64_t n) {
+    uint64_t h = 0;
+    for (int64_t j = 0; j < n; ++j) h += hash_value(keys[j], row[j]);
+    return h;
+}
+RANKWISE_CLONES static uint64_t hash_row(const float* row, const uint64_t* keys, int64_t n) {
+    uint64_t h = 0;
+    for (int64_t j = 0; j < n; ++j) h += hash_value(keys[j], static_cast<double>(row[j]));
+    return h;
+}
+
 template <class T>
 void hash_rows_dense(const T* X, int64_t n_rows, int64_t n_columns, uint64_t* out, int n_threads) {
     std::vector<uint64_t> keys(n_columns);
     for (int64_t j = 0; j < n_columns; ++j) keys[j] = column_key(j);
-    parallel_for(n_rows, n_rows * n_columns, n_threads, [&](int64_t i) {
-        uint64_t h = 0;
-        const T* row = X + i * n_columns;
-        for (int64_t j = 0; j < n_columns; ++j)
-            h += hash_value(keys[j], static_cast<double>(row[j]));
-        out[i] = mix(h);
-    });
+    parallel_for(n_rows, n_rows * n_columns, n_threads,
+                 [&](int64_t i) { out[i] = mix(hash_row(X + i * n_columns, keys.data(), n_columns)); });
 }
 
 template <class T, class I>
@@ -61,6 +72,23 @@ void hash_rows_csr(const T* data, const I* columns, const I* starts, int64_t n_r
         for (I p = starts[i]; p < starts[i + 1]; ++p)
             h += hash_value(column_key(columns[p]), static_cast<double>(data[p]));
         out[i] = mix(h);
+    });
+}
+
+// Rows of the given queries, one query after the other, each in the order of (hash, content) and,
+// where both are equal, of memory. `out` has room for all of them.
+inline void sort_rows(const uint64_t* hash, const uint64_t* content, const int64_t* offsets,
+                      const int64_t* queries, int64_t n_queries, int64_t* out, int n_threads) {
+    std::vector<int64_t> first(n_queries + 1, 0);
+    for (int64_t p = 0; p < n_queries; ++p)
+        first[p + 1] = first[p] + offsets[queries[p] + 1] - offsets[queries[p]];
+    parallel_for(n_queries, first[n_queries] * 10, n_threads, [&](int64_t p) {
+        static thread_local std::vector<std::pair<std::pair<uint64_t, uint64_t>, int64_t>> keys;
+        keys.clear();
+        for (int64_t i = offsets[queries[p]]; i < offsets[queries[p] + 1]; ++i)
+            keys.push_back({{hash[i], content[i]}, i});
+        std::sort(keys.begin(), keys.end());
+        for (size_t i = 0; i < keys.size(); ++i) out[first[p] + i] = keys[i].second;
     });
 }
 

@@ -43,58 +43,76 @@ RANKWISE_INLINE double row_dot(const T* x, const double* w, int64_t d) {
     return fold(p);
 }
 
+// Row i of the matrix is row order[i] in memory; a null order is the one in memory.
 template <class T>
-RANKWISE_INLINE void dense_scores(const T* X, int64_t n, int64_t d, const double* w, double* out) {
-    for (int64_t i = 0; i < n; ++i) out[i] = row_dot(X + i * d, w, d);
+struct DenseView {
+    const T* X;
+    int64_t d;
+    const int64_t* order;
+    RANKWISE_INLINE const T* row(int64_t i) const { return X + (order ? order[i] : i) * d; }
+    RANKWISE_INLINE void prefetch(int64_t i) const {
+        const T* x = row(i);
+        for (int64_t j = 0; j < d; j += 64 / sizeof(T)) __builtin_prefetch(x + j);
+    }
+};
+
+template <class T>
+RANKWISE_INLINE void dense_scores(const DenseView<T>& X, int64_t begin, int64_t end,
+                                  const double* w, double* out) {
+    for (int64_t i = begin; i < end; ++i) {
+        if (X.order && i + 4 < end) X.prefetch(i + 4);
+        out[i - begin] = row_dot(X.row(i), w, X.d);
+    }
 }
 
 // sums += X^T z, eight rows at a time; rows whose factors are all zero are not read.
 template <class T>
-RANKWISE_INLINE void dense_transposed(const T* X, int64_t n, int64_t d, const double* z,
-                                      double* sums) {
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const double* f = z + i;
+RANKWISE_INLINE void dense_transposed(const DenseView<T>& X, int64_t begin, int64_t end,
+                                      const double* z, double* sums) {
+    const int64_t d = X.d;
+    int64_t i = begin;
+    for (; i + 8 <= end; i += 8) {
+        const double* f = z + (i - begin);
         bool none = true;
         for (int r = 0; r < 8; ++r) none = none && f[r] == 0;
         if (none) continue;
-        const T* x = X + i * d;
-        // The next rows are fetched in their order in memory, which eight short streams are not.
-        for (int64_t ahead = 8 * d; ahead < 16 * d; ahead += 64 / sizeof(T))
-            __builtin_prefetch(x + ahead);
+        const T* x[8];
+        for (int r = 0; r < 8; ++r) x[r] = X.row(i + r);
+        // The next rows are fetched row by row, which eight short streams are not.
+        for (int64_t ahead = i + 8; ahead < std::min(i + 16, end); ++ahead) X.prefetch(ahead);
         int64_t j = 0;
         for (; j + 4 <= d; j += 4) {
             HalfLanes row[8], total;
-            for (int r = 0; r < 8; ++r) load(x + r * d + j, row[r]);
+            for (int r = 0; r < 8; ++r) load(x[r] + j, row[r]);
             load(sums + j, total);
             total += ((row[0] * f[0] + row[1] * f[1]) + (row[2] * f[2] + row[3] * f[3])) +
                      ((row[4] * f[4] + row[5] * f[5]) + (row[6] * f[6] + row[7] * f[7]));
             store(total, sums + j);
         }
         for (; j < d; ++j)
-            for (int r = 0; r < 8; ++r) sums[j] += static_cast<double>(x[r * d + j]) * f[r];
+            for (int r = 0; r < 8; ++r) sums[j] += static_cast<double>(x[r][j]) * f[r];
     }
-    for (; i < n; ++i)
-        for (int64_t j = 0; j < d && z[i] != 0; ++j)
-            sums[j] += static_cast<double>(X[i * d + j]) * z[i];
+    for (; i < end; ++i)
+        for (int64_t j = 0; j < d && z[i - begin] != 0; ++j)
+            sums[j] += static_cast<double>(X.row(i)[j]) * z[i - begin];
 }
 
 // Attributes for several instruction sets do not go well with templates: one plain function each.
-RANKWISE_CLONES static void scores_of(const double* X, int64_t n, int64_t d, const double* w,
-                                      double* out) {
-    dense_scores(X, n, d, w, out);
+RANKWISE_CLONES static void scores_of(DenseView<double> X, int64_t begin, int64_t end,
+                                      const double* w, double* out) {
+    dense_scores(X, begin, end, w, out);
 }
-RANKWISE_CLONES static void scores_of(const float* X, int64_t n, int64_t d, const double* w,
-                                      double* out) {
-    dense_scores(X, n, d, w, out);
+RANKWISE_CLONES static void scores_of(DenseView<float> X, int64_t begin, int64_t end,
+                                      const double* w, double* out) {
+    dense_scores(X, begin, end, w, out);
 }
-RANKWISE_CLONES static void add_transposed_of(const double* X, int64_t n, int64_t d,
+RANKWISE_CLONES static void add_transposed_of(DenseView<double> X, int64_t begin, int64_t end,
                                               const double* z, double* sums) {
-    dense_transposed(X, n, d, z, sums);
+    dense_transposed(X, begin, end, z, sums);
 }
-RANKWISE_CLONES static void add_transposed_of(const float* X, int64_t n, int64_t d, const double* z,
-                                              double* sums) {
-    dense_transposed(X, n, d, z, sums);
+RANKWISE_CLONES static void add_transposed_of(DenseView<float> X, int64_t begin, int64_t end,
+                                              const double* z, double* sums) {
+    dense_transposed(X, begin, end, z, sums);
 }
 
 // The rows of a feature matrix. Memory belongs to the caller.
@@ -106,9 +124,14 @@ class Rows {
     // sums += sum of z[i] x_(begin + i)
     virtual void add_transposed(int64_t begin, int64_t end, const double* z,
                                 double* sums) const = 0;
+    // sums += sum of z[i] (x_(begin + i) - centre)^2, in a sparse matrix over the stored values only,
+    // and stored[c] += sum of z[i] over the rows that store column c.
+    virtual void add_squares(int64_t begin, int64_t end, const double* z, const double* centre,
+                             double* sums, double* stored) const = 0;
     // Sets varies[c] where column c takes more than one value among the given rows.
     virtual void mark_varying(int64_t begin, int64_t end, uint8_t* varies) const = 0;
     int64_t n_rows = 0, n_columns = 0, n_stored = 0;
+    bool sparse = false;
 
     // Parts for transposed products: enough work in each, and their sums not larger than the data.
     int64_t n_blocks() const {
@@ -120,42 +143,54 @@ class Rows {
 template <class T>
 class DenseRows final : public Rows {
   public:
-    DenseRows(const T* X, int64_t n, int64_t d) : X_(X) {
+    DenseRows(const T* X, const int64_t* order, int64_t n, int64_t d) : X_{X, d, order} {
         n_rows = n, n_columns = d, n_stored = n * d;
     }
     void scores(int64_t begin, int64_t end, const double* w, double* out) const override {
-        scores_of(X_ + begin * n_columns, end - begin, n_columns, w, out);
+        scores_of(X_, begin, end, w, out);
     }
     void add_transposed(int64_t begin, int64_t end, const double* z, double* sums) const override {
-        add_transposed_of(X_ + begin * n_columns, end - begin, n_columns, z, sums);
+        add_transposed_of(X_, begin, end, z, sums);
+    }
+    void add_squares(int64_t begin, int64_t end, const double* z, const double* centre,
+                     double* sums, double*) const override {
+        for (int64_t i = begin; i < end; ++i) {
+            const T* row = X_.row(i);
+            for (int64_t j = 0; j < n_columns; ++j) {
+                const double away = static_cast<double>(row[j]) - centre[j];
+                sums[j] += z[i - begin] * away * away;
+            }
+        }
     }
     void mark_varying(int64_t begin, int64_t end, uint8_t* varies) const override {
         std::vector<int64_t> open;
         for (int64_t j = 0; j < n_columns; ++j)
             if (!varies[j]) open.push_back(j);
-        const T* first = X_ + begin * n_columns;
+        const T* first = X_.row(begin);
         for (int64_t i = begin + 1; i < end && !open.empty(); ++i) {
-            const T* row = X_ + i * n_columns;
+            const T* row = X_.row(i);
             const auto found = [&](int64_t j) { return varies[j] = row[j] != first[j]; };
             open.erase(std::remove_if(open.begin(), open.end(), found), open.end());
         }
     }
 
   private:
-    const T* X_;
+    DenseView<T> X_;
 };
 
 template <class T, class I>
 class SparseRows final : public Rows {
   public:
-    SparseRows(const T* data, const I* columns, const I* starts, int64_t n, int64_t d)
-        : data_(data), columns_(columns), starts_(starts) {
-        n_rows = n, n_columns = d, n_stored = static_cast<int64_t>(starts[n]) + n;
+    SparseRows(const T* data, const I* columns, const I* starts, const int64_t* order, int64_t n,
+               int64_t d)
+        : data_(data), columns_(columns), starts_(starts), order_(order) {
+        n_rows = n, n_columns = d, n_stored = n, sparse = true;
+        for (int64_t i = 0; i < n; ++i) n_stored += starts_[row(i) + 1] - starts_[row(i)];
     }
     void scores(int64_t begin, int64_t end, const double* w, double* out) const override {
         for (int64_t i = begin; i < end; ++i) {
             double p[16] = {};
-            for (I k = starts_[i]; k < starts_[i + 1]; ++k)
+            for (I k = starts_[row(i)]; k < starts_[row(i) + 1]; ++k)
                 p[columns_[k] & 15] += static_cast<double>(data_[k]) * w[columns_[k]];
             out[i - begin] = fold(p);
         }
@@ -164,15 +199,24 @@ class SparseRows final : public Rows {
         for (int64_t i = begin; i < end; ++i) {
             const double factor = z[i - begin];
             if (factor == 0) continue;
-            for (I k = starts_[i]; k < starts_[i + 1]; ++k)
+            for (I k = starts_[row(i)]; k < starts_[row(i) + 1]; ++k)
                 sums[columns_[k]] += static_cast<double>(data_[k]) * factor;
         }
+    }
+    void add_squares(int64_t begin, int64_t end, const double* z, const double* centre,
+                     double* sums, double* stored) const override {
+        for (int64_t i = begin; i < end; ++i)
+            for (I k = starts_[row(i)]; k < starts_[row(i) + 1]; ++k) {
+                const double away = static_cast<double>(data_[k]) - centre[columns_[k]];
+                sums[columns_[k]] += z[i - begin] * away * away;
+                stored[columns_[k]] += z[i - begin];
+            }
     }
     void mark_varying(int64_t begin, int64_t end, uint8_t* varies) const override {
         // A column is constant when it is stored in no row, or in every row with one value.
         std::unordered_map<I, std::pair<T, int64_t>> seen;
         for (int64_t i = begin; i < end; ++i)
-            for (I k = starts_[i]; k < starts_[i + 1]; ++k) {
+            for (I k = starts_[row(i)]; k < starts_[row(i) + 1]; ++k) {
                 if (varies[columns_[k]]) continue;
                 auto& [value, count] = seen.try_emplace(columns_[k], data_[k], 0).first->second;
                 ++count;
@@ -183,8 +227,10 @@ class SparseRows final : public Rows {
     }
 
   private:
+    int64_t row(int64_t i) const { return order_ ? order_[i] : i; }
     const T* data_;
     const I *columns_, *starts_;
+    const int64_t* order_;
 };
 
 // A product reads several numbers in the time of one elementary step, and solvers call it often:
@@ -214,6 +260,23 @@ inline void transposed_matvec(const Rows& X, const double* z, double* out, int n
         X.add_transposed(begin, end, z + begin, parts.data() + b * d);
     });
     add_up(parts, blocks, d, out);
+}
+
+// out[c] = sum over all rows of z[i] (x_ic - centre[c])^2
+inline void weighted_squares(const Rows& X, const double* z, const double* centre, double* out,
+                             int n_threads) {
+    const int64_t blocks = X.n_blocks(), d = X.n_columns;
+    std::vector<double> parts(static_cast<size_t>(blocks * 2 * d), 0.0), sums(2 * d);
+    parallel_for(blocks, pass_work(X), n_threads, [&](int64_t b) {
+        const int64_t begin = X.n_rows * b / blocks, end = X.n_rows * (b + 1) / blocks;
+        double* part = parts.data() + b * 2 * d;
+        X.add_squares(begin, end, z + begin, centre, part, part + d);
+    });
+    add_up(parts, blocks, 2 * d, sums.data());
+    double total = 0;
+    for (int64_t i = 0; i < X.n_rows && X.sparse; ++i) total += z[i];
+    for (int64_t j = 0; j < d; ++j)
+        out[j] = sums[j] + (X.sparse ? (total - sums[d + j]) * centre[j] * centre[j] : 0.0);
 }
 
 // Rows [a, a + 4) and columns [b, b + 8) of B^T B.
@@ -275,6 +338,30 @@ inline void cholesky_solve(const double* L, int64_t d, double* x) {
     for (int64_t i = d - 1; i >= 0; --i) {
         x[i] /= L[i * d + i];
         for (int64_t k = 0; k < i; ++k) x[k] -= L[i * d + k] * x[i];
+    }
+}
+
+// Coordinate descent on the model  g.p + p.H.p / 2 + sum of l_j |x_j + p_j|  of a step p, from the
+// step given, until no coordinate moves by more than `exactness` in the metric of H's diagonal (or
+// `rounds` sweeps). H (d x d) must be symmetric with a positive diagonal.
+inline void shrink_step(const double* H, const double* g, const double* x, const double* l,
+                        int64_t d, double exactness, int64_t rounds, double* p) {
+    std::vector<double> slope(g, g + d);  // g + H p
+    for (int64_t j = 0; j < d; ++j)
+        for (int64_t i = 0; i < d && p[j] != 0; ++i) slope[i] += H[j * d + i] * p[j];
+    for (int64_t round = 0; round < rounds; ++round) {
+        double largest = 0;
+        for (int64_t j = 0; j < d; ++j) {
+            const double h = H[j * d + j], aim = x[j] + p[j] - slope[j] / h, cut = l[j] / h;
+            // An exact -x_j where the coordinate becomes 0.
+            const double to = aim > cut ? aim - cut - x[j] : aim < -cut ? aim + cut - x[j] : -x[j];
+            const double move = to - p[j];
+            if (move == 0) continue;
+            p[j] = to;
+            for (int64_t i = 0; i < d; ++i) slope[i] += H[j * d + i] * move;
+            largest = std::max(largest, std::abs(move) * std::sqrt(h));
+        }
+        if (largest <= exactness) break;
     }
 }
 

@@ -31,12 +31,11 @@ Loss* new_loss(Column y, In<int64_t> offsets, std::optional<Column> weight, Opti
                     weight ? weight->data() : nullptr, options...);
 }
 
-// The same for pairs that are given: rows sorted by query, each pair inside one query.
-template <class PairLoss, class... Options>
-GivenPairsLoss<PairLoss>* new_pairs(In<int64_t> offsets, std::optional<Column> weight,
-                                    In<int64_t> winner, In<int64_t> loser,
-                                    std::optional<Column> pair_weight, std::optional<Column> target,
-                                    Options... options) {
+// Pairs that are given, checked: rows sorted by query, each pair inside one query.
+inline PairColumns check_pairs(const In<int64_t>& offsets, const std::optional<Column>& weight,
+                               const In<int64_t>& winner, const In<int64_t>& loser,
+                               const std::optional<Column>& pair_weight,
+                               const std::optional<Column>& target) {
     const int64_t n_docs = offsets.shape(0) > 0 ? offsets.data()[offsets.shape(0) - 1] : 0;
     const int64_t n = static_cast<int64_t>(winner.shape(0));
     check_offsets(offsets, static_cast<size_t>(n_docs));
@@ -53,11 +52,18 @@ GivenPairsLoss<PairLoss>* new_pairs(In<int64_t> offsets, std::optional<Column> w
             (p > 0 && i < winner.data()[p - 1]))
             throw nb::value_error("pairs must be sorted by winner, each inside one query");
     }
+    return {winner.data(), loser.data(), pair_weight ? pair_weight->data() : nullptr,
+            target ? target->data() : nullptr, n};
+}
+
+template <class PairLoss, class... Options>
+GivenPairsLoss<PairLoss>* new_pairs(In<int64_t> offsets, std::optional<Column> weight,
+                                    In<int64_t> winner, In<int64_t> loser,
+                                    std::optional<Column> pair_weight, std::optional<Column> target,
+                                    Options... options) {
+    const PairColumns pairs = check_pairs(offsets, weight, winner, loser, pair_weight, target);
     nb::gil_scoped_release release;
-    const PairColumns pairs = {winner.data(), loser.data(),
-                               pair_weight ? pair_weight->data() : nullptr,
-                               target ? target->data() : nullptr, n};
-    return new GivenPairsLoss<PairLoss>(begin, static_cast<int64_t>(offsets.shape(0)) - 1,
+    return new GivenPairsLoss<PairLoss>(offsets.data(), static_cast<int64_t>(offsets.shape(0)) - 1,
                                         weight ? weight->data() : nullptr, pairs,
                                         PairLoss{options...});
 }

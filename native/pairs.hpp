@@ -63,7 +63,7 @@ class LabelLevels {
 
 // Scratch columns of one query, kept by each thread from call to call.
 inline double* scratch(size_t column, int64_t n) {
-    static thread_local std::vector<double> columns[8];
+    static thread_local std::vector<double> columns[12];
     if (static_cast<int64_t>(columns[column].size()) < n) columns[column].resize(2 * n);
     return columns[column].data();
 }

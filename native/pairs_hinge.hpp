@@ -1,15 +1,17 @@
-// RankSVM's squared hinge: sum over pairs of w max(0, 1 - (s_winner - s_loser))^2, in O(n log n).
+// RankSVM's losses over pairs, in O(n log n): the squared hinge, sum of w max(0, t)^2 with
+// t = 1 - (s_winner - s_loser), and the hinge with its corner rounded off.
 //
-// A pair is active when s_winner < s_loser + 1. For each document only the number of active
-// partners and the sum of their scores matter. Where a query has few labels, the documents of each
-// label are sorted by score; the active partners at a level are then a prefix (the winners over a
-// loser) or a suffix (the losers under a winner) of it, found by one merge and kept. Where it has
-// many, documents are swept in score order through a Fenwick tree over the labels.
+// A pair is active at a margin m when s_winner < s_loser + m. For each document only the number of
+// active partners and the sum of their scores matter. Where a query has few labels, the documents
+// of each label are sorted by score; the active partners at a level are then a prefix (the winners
+// over a loser) or a suffix (the losers under a winner) of it, found by one merge and kept. Where
+// it has many, documents are swept in score order through a Fenwick tree over the labels.
 #pragma once
 
 #include <numeric>
 
 #include "pairs.hpp"
+#include "pairs_given.hpp"
 
 namespace rankwise {
 
@@ -44,74 +46,44 @@ class LevelTree {
     std::vector<double> weight_, value_;
 };
 
-class SquaredHingeLoss final : public ConvexLoss {
+// Documents in the order of their scores, and the sums over each one's active partners.
+class SortedPairs {
   public:
-    SquaredHingeLoss(const double* y, const int64_t* offsets, int64_t n_queries,
-                     const double* weight)
-        : ConvexLoss(offsets, n_queries),
+    SortedPairs(const double* y, const int64_t* offsets, int64_t n_queries, const double* weight)
+        : offsets_(offsets, offsets + n_queries + 1),
           levels_(y, offsets, n_queries),
-          weight_(weight, n_docs()),
-          order_(n_docs()),
-          sorted_(n_docs()),
-          degree_(n_docs()) {
+          weight_(weight, offsets_.back()),
+          order_(offsets_.back()),
+          sorted_(offsets_.back()) {
         for (int64_t q = 0; q < n_queries; ++q) {
             const Levels l = levels_.of(q);
             const bool few = l.count > 1 && l.count <= kFewLevels;
             first_bound_.push_back(first_bound_.back() + (few ? l.n() * (l.count - 1) : 0));
         }
-        bounds_.resize(first_bound_.back());
     }
+    // Where active partners end or begin, for one margin: what `find` fills and `sums` reads.
+    using Bounds = std::vector<int32_t>;
+    Bounds bounds() const { return Bounds(first_bound_.back()); }
 
-    void evaluate(int64_t q, const double* s, double* value, double* gradient,
-                  double* curvature) override {
-        std::fill(gradient, gradient + size(q), 0.0);
-        std::fill(curvature, curvature + size(q), 0.0);
-        if (value) *value = 0;
-        const Levels l = levels_.of(q);
-        if (l.count < 2) return;
-        sort(q, l, s);
-        if (l.count <= kFewLevels) find_bounds(q, l);
-        double* x = scratch(0, l.n());
-        std::copy_n(sorted_.data() + begin(q), l.n(), x);
-        centre(x, l.n());
-        const ActiveSums active = sums(q, l, x);
-        const int32_t* order = order_.data() + begin(q);
-        double* degree = degree_.data() + begin(q);
-        double total = 0;
-        for (int32_t i = 0; i < l.n(); ++i) {
-            degree[i] = active.weight_above[i] + active.weight_below[i];
-            const double net = active.weight_below[i] - active.weight_above[i];
-            const double half = degree[i] * x[i] - active.sum_above[i] - active.sum_below[i] - net;
-            gradient[order[i]] = 2 * half;
-            curvature[order[i]] = 2 * degree[i];
-            total += x[i] * (half - net) + active.weight_below[i];
-        }
-        if (value) *value = std::max(total, 0.0);
-    }
+    Levels levels(int64_t q) const { return levels_.of(q); }
+    // Place -> document, counted inside the query; by level and score (few levels) or by score.
+    const int32_t* order(int64_t q) const { return order_.data() + begin(q); }
 
-    void product(int64_t q, const double* v, double* out) const override {
-        std::fill(out, out + size(q), 0.0);
-        const Levels l = levels_.of(q);
-        if (l.count < 2) return;
-        const int32_t* order = order_.data() + begin(q);
-        const double* degree = degree_.data() + begin(q);
-        double* moved = scratch(0, l.n());
-        for (int32_t i = 0; i < l.n(); ++i) moved[i] = v[order[i]];
-        centre(moved, l.n());
-        const ActiveSums active = sums(q, l, moved);
-        for (int32_t i = 0; i < l.n(); ++i)
-            out[order[i]] = 2 * (degree[i] * moved[i] - active.sum_above[i] - active.sum_below[i]);
-    }
-
-  private:
-    // Only differences count; small numbers leave more digits to the sums of many.
+    // Only differences of scores count; small numbers leave more digits to the sums of many.
     static void centre(double* x, int32_t n) {
         const double mean = std::accumulate(x, x + n, 0.0) / n;
         for (int32_t i = 0; i < n; ++i) x[i] -= mean;
     }
+    // The centred scores by place, in scratch column 0.
+    double* centred_scores(int64_t q, int32_t n) const {
+        double* x = scratch(0, n);
+        std::copy_n(sorted_.data() + begin(q), n, x);
+        centre(x, n);
+        return x;
+    }
 
-    // Documents by level and score (few levels) or by score alone (many), and their scores.
-    void sort(int64_t q, const Levels& l, const double* s) {
+    void sort(int64_t q, const double* s) {
+        const Levels l = levels_.of(q);
         int32_t* order = order_.data() + begin(q);
         double* x = sorted_.data() + begin(q);
         static thread_local std::vector<std::pair<double, int32_t>> keys;
@@ -128,43 +100,53 @@ class SquaredHingeLoss final : public ConvexLoss {
         }
     }
 
-    // For the document at place i and another level: where its active partners end (a level
-    // of winners) or begin (a level of losers).
-    int32_t* bound(int64_t q, const Levels& l, int32_t i, int32_t level, int32_t other) {
-        return bounds_.data() + first_bound_[q] + i * (l.count - 1) + other - (other > level);
-    }
-    void find_bounds(int64_t q, const Levels& l) {
+    // After `sort`: the bounds of a query with few levels.
+    void find(int64_t q, double margin, Bounds& bounds) const {
+        const Levels l = levels_.of(q);
+        if (l.count > kFewLevels) return;
         const double* x = sorted_.data() + begin(q);
+        const auto bound = [&](int32_t i, int32_t level, int32_t other) -> int32_t& {
+            return bounds[first_bound_[q] + i * (l.count - 1) + other - (other > level)];
+        };
         for (int32_t low = 1; low < l.count; ++low)
             for (int32_t high = 0; high < low; ++high) {
                 int32_t end = l.starts[high];
                 for (int32_t i = l.starts[low]; i < l.starts[low + 1]; ++i) {
-                    while (end < l.starts[high + 1] && x[end] < x[i] + 1) ++end;
-                    *bound(q, l, i, low, high) = end;
+                    while (end < l.starts[high + 1] && x[end] < x[i] + margin) ++end;
+                    bound(i, low, high) = end;
                 }
                 int32_t start = l.starts[low];
                 for (int32_t i = l.starts[high]; i < l.starts[high + 1]; ++i) {
-                    while (start < l.starts[low + 1] && !(x[i] < x[start] + 1)) ++start;
-                    *bound(q, l, i, high, low) = start;
+                    while (start < l.starts[low + 1] && !(x[i] < x[start] + margin)) ++start;
+                    bound(i, high, low) = start;
                 }
             }
     }
 
-    ActiveSums sums(int64_t q, const Levels& l, const double* value) const {
+    // Sums over the partners active at the margin, of values given by place; in scratch columns
+    // column to column + 3.
+    ActiveSums sums(int64_t q, const double* value, double margin, const Bounds& bounds,
+                    size_t column) const {
+        const Levels l = levels_.of(q);
         const int32_t n = l.n();
-        const ActiveSums out = {scratch(1, n), scratch(2, n), scratch(3, n), scratch(4, n)};
+        const ActiveSums out = {scratch(column, n), scratch(column + 1, n), scratch(column + 2, n),
+                                scratch(column + 3, n)};
         if (l.count <= kFewLevels)
-            sums_few(q, l, value, out);
+            sums_few(q, l, value, bounds, out);
         else
-            sums_many(q, l, value, out);
+            sums_many(q, l, value, margin, out);
         return out;
     }
 
-    void sums_few(int64_t q, const Levels& l, const double* value, const ActiveSums& out) const {
+  private:
+    int64_t begin(int64_t q) const { return offsets_[q]; }
+
+    void sums_few(int64_t q, const Levels& l, const double* value, const Bounds& bounds,
+                  const ActiveSums& out) const {
         const int32_t n = l.n();
         // Running totals over places: of weights, of weighted and of plain values.
-        double *weights = scratch(5, n + 1), *weighted = scratch(6, n + 1);
-        double* plain = scratch(7, n + 1);
+        double *weights = scratch(9, n + 1), *weighted = scratch(10, n + 1);
+        double* plain = scratch(11, n + 1);
         weights[0] = weighted[0] = plain[0] = 0;
         for (int32_t i = 0; i < n; ++i) {
             const double w = weight_[begin(q) + order_[begin(q) + i]];
@@ -172,7 +154,7 @@ class SquaredHingeLoss final : public ConvexLoss {
             weighted[i + 1] = weighted[i] + w * value[i];
             plain[i + 1] = plain[i] + value[i];
         }
-        const int32_t* limit = bounds_.data() + first_bound_[q];
+        const int32_t* limit = bounds.data() + first_bound_[q];
         for (int32_t level = 0; level < l.count; ++level)
             for (int32_t i = l.starts[level]; i < l.starts[level + 1]; ++i) {
                 double above = 0, sum_above = 0, below = 0, sum_below = 0;
@@ -192,25 +174,26 @@ class SquaredHingeLoss final : public ConvexLoss {
             }
     }
 
-    void sums_many(int64_t q, const Levels& l, const double* value, const ActiveSums& out) const {
+    void sums_many(int64_t q, const Levels& l, const double* value, double margin,
+                   const ActiveSums& out) const {
         const int32_t n = l.n(), k = l.count;
         const double* x = sorted_.data() + begin(q);
         const int32_t* order = order_.data() + begin(q);
         static thread_local std::vector<int32_t> level_of;
-        level_of.resize(size(q));
+        level_of.resize(offsets_[q + 1] - begin(q));
         for (int32_t level = 0; level < k; ++level)
             for (int32_t i = l.starts[level]; i < l.starts[level + 1]; ++i)
                 level_of[l.order[i]] = level;
         LevelTree winners(k), losers(k);
         for (int32_t i = 0, next = 0; i < n; ++i) {
-            for (; next < n && x[next] < x[i] + 1; ++next) {
+            for (; next < n && x[next] < x[i] + margin; ++next) {
                 const double w = weight_[begin(q) + order[next]];
                 winners.insert(level_of[order[next]], w, w * value[next]);
             }
             winners.before(level_of[order[i]], out.weight_above[i], out.sum_above[i]);
         }
         for (int32_t i = n - 1, next = n - 1; i >= 0; --i) {
-            for (; next >= 0 && x[i] < x[next] + 1; --next)
+            for (; next >= 0 && x[i] < x[next] + margin; --next)
                 losers.insert(k - 1 - level_of[order[next]], 1.0, value[next]);
             losers.before(k - 1 - level_of[order[i]], out.weight_below[i], out.sum_below[i]);
             const double w = weight_[begin(q) + order[i]];
@@ -219,11 +202,224 @@ class SquaredHingeLoss final : public ConvexLoss {
         }
     }
 
+    std::vector<int64_t> offsets_;
     LabelLevels levels_;
     Weights weight_;
     std::vector<int64_t> first_bound_ = {0};
-    std::vector<int32_t> order_, bounds_;
-    std::vector<double> sorted_, degree_;
+    std::vector<int32_t> order_;
+    std::vector<double> sorted_;
+};
+
+class SquaredHingeLoss final : public ConvexLoss {
+  public:
+    SquaredHingeLoss(const double* y, const int64_t* offsets, int64_t n_queries,
+                     const double* weight)
+        : ConvexLoss(offsets, n_queries),
+          pairs_(y, offsets, n_queries, weight),
+          bounds_(pairs_.bounds()),
+          degree_(n_docs()) {}
+
+    void evaluate(int64_t q, const double* s, double* value, double* gradient,
+                  double* curvature) override {
+        std::fill(gradient, gradient + size(q), 0.0);
+        std::fill(curvature, curvature + size(q), 0.0);
+        if (value) *value = 0;
+        const Levels l = pairs_.levels(q);
+        if (l.count < 2) return;
+        pairs_.sort(q, s);
+        pairs_.find(q, 1, bounds_);
+        const double* x = pairs_.centred_scores(q, l.n());
+        const ActiveSums active = pairs_.sums(q, x, 1, bounds_, 1);
+        const int32_t* order = pairs_.order(q);
+        double* degree = degree_.data() + begin(q);
+        double total = 0;
+        for (int32_t i = 0; i < l.n(); ++i) {
+            degree[i] = active.weight_above[i] + active.weight_below[i];
+            const double net = active.weight_below[i] - active.weight_above[i];
+            const double half = degree[i] * x[i] - active.sum_above[i] - active.sum_below[i] - net;
+            gradient[order[i]] = 2 * half;
+            curvature[order[i]] = 2 * degree[i];
+            total += x[i] * (half - net) + active.weight_below[i];
+        }
+        if (value) *value = std::max(total, 0.0);
+    }
+
+    void product(int64_t q, const double* v, double* out) const override {
+        std::fill(out, out + size(q), 0.0);
+        const Levels l = pairs_.levels(q);
+        if (l.count < 2) return;
+        const int32_t* order = pairs_.order(q);
+        const double* degree = degree_.data() + begin(q);
+        double* moved = scratch(0, l.n());
+        for (int32_t i = 0; i < l.n(); ++i) moved[i] = v[order[i]];
+        SortedPairs::centre(moved, l.n());
+        const ActiveSums active = pairs_.sums(q, moved, 1, bounds_, 1);
+        for (int32_t i = 0; i < l.n(); ++i)
+            out[order[i]] = 2 * (degree[i] * moved[i] - active.sum_above[i] - active.sum_below[i]);
+    }
+
+  private:
+    SortedPairs pairs_;
+    SortedPairs::Bounds bounds_;
+    std::vector<double> degree_;
+};
+
+// The hinge with a parabola of width mu in place of its corner: for t = 1 - (s_winner - s_loser),
+// 0 where t <= 0, t^2 / (2 mu) up to t = mu, t - mu / 2 beyond.
+//
+// Its slope a = h'(t), between 0 and 1, is a feasible point of the hinge's dual problem. What the
+// hinge itself loses against that point, t - a t, is not zero only inside the parabola: the sum of
+// it over the pairs (`slack`) and the gradient give a duality gap without any cancellation.
+class SmoothHinge : public ConvexLoss {
+  public:
+    SmoothHinge(const int64_t* offsets, int64_t n_queries)
+        : ConvexLoss(offsets, n_queries), hinge_(n_queries, 0.0), slack_(n_queries, 0.0) {}
+    void set_width(double mu) { mu_ = mu; }
+    // At the scores last given to evaluate.
+    double hinge() const { return std::accumulate(hinge_.begin(), hinge_.end(), 0.0); }
+    double slack() const { return std::accumulate(slack_.begin(), slack_.end(), 0.0); }
+
+  protected:
+    double mu_ = 1;
+    std::vector<double> hinge_, slack_;
+};
+
+class SmoothHingeLoss final : public SmoothHinge {
+  public:
+    SmoothHingeLoss(const double* y, const int64_t* offsets, int64_t n_queries,
+                    const double* weight)
+        : SmoothHinge(offsets, n_queries),
+          pairs_(y, offsets, n_queries, weight),
+          outer_(pairs_.bounds()),
+          inner_(pairs_.bounds()),
+          degree_(n_docs()) {}
+
+    void evaluate(int64_t q, const double* s, double* value, double* gradient,
+                  double* curvature) override {
+        std::fill(gradient, gradient + size(q), 0.0);
+        std::fill(curvature, curvature + size(q), 0.0);
+        if (value) *value = 0;
+        const Levels l = pairs_.levels(q);
+        if (l.count < 2) return;
+        pairs_.sort(q, s);
+        pairs_.find(q, 1, outer_);
+        pairs_.find(q, 1 - mu_, inner_);
+        const double* x = pairs_.centred_scores(q, l.n());
+        const ActiveSums all = pairs_.sums(q, x, 1, outer_, 1);
+        const ActiveSums far = pairs_.sums(q, x, 1 - mu_, inner_, 5);
+        const int32_t* order = pairs_.order(q);
+        double* degree = degree_.data() + begin(q);
+        // Sums over pairs: t beyond the parabola, their weights; t and t^2 inside.
+        double beyond = 0, count = 0, inside = 0, squares = 0;
+        for (int32_t i = 0; i < l.n(); ++i) {
+            const double above = all.weight_above[i] - far.weight_above[i];
+            const double below = all.weight_below[i] - far.weight_below[i];
+            const double t_above = above * (1 + x[i]) - (all.sum_above[i] - far.sum_above[i]);
+            const double t_below = below * (1 - x[i]) + (all.sum_below[i] - far.sum_below[i]);
+            degree[i] = (above + below) / mu_;
+            gradient[order[i]] =
+                far.weight_above[i] - far.weight_below[i] + (t_above - t_below) / mu_;
+            curvature[order[i]] = degree[i];
+            beyond += far.weight_below[i] * (1 - x[i]) + far.sum_below[i];
+            count += far.weight_below[i];
+            inside += t_below;
+            squares += t_below + x[i] * (t_above - t_below);
+        }
+        squares = std::max(squares, 0.0);
+        hinge_[q] = beyond + inside;
+        slack_[q] = std::max(inside - squares / mu_, 0.0);
+        if (value) *value = std::max(beyond - 0.5 * mu_ * count + squares / (2 * mu_), 0.0);
+    }
+
+    void product(int64_t q, const double* v, double* out) const override {
+        std::fill(out, out + size(q), 0.0);
+        const Levels l = pairs_.levels(q);
+        if (l.count < 2) return;
+        const int32_t* order = pairs_.order(q);
+        const double* degree = degree_.data() + begin(q);
+        double* moved = scratch(0, l.n());
+        for (int32_t i = 0; i < l.n(); ++i) moved[i] = v[order[i]];
+        SortedPairs::centre(moved, l.n());
+        const ActiveSums all = pairs_.sums(q, moved, 1, outer_, 1);
+        const ActiveSums far = pairs_.sums(q, moved, 1 - mu_, inner_, 5);
+        for (int32_t i = 0; i < l.n(); ++i) {
+            const double sum = (all.sum_above[i] - far.sum_above[i]) +
+                               (all.sum_below[i] - far.sum_below[i]);
+            out[order[i]] = degree[i] * moved[i] - sum / mu_;
+        }
+    }
+
+  private:
+    SortedPairs pairs_;
+    SortedPairs::Bounds outer_, inner_;
+    std::vector<double> degree_;
+};
+
+// The same over pairs that are given. One with a target t counts t times as it is and 1 - t times
+// the other way round.
+class SmoothHingePairs final : public SmoothHinge {
+  public:
+    SmoothHingePairs(const int64_t* offsets, int64_t n_queries, const double* weight,
+                     const PairColumns& pairs)
+        : SmoothHinge(offsets, n_queries) {
+        const Weights documents(weight, n_docs());
+        int64_t p = 0;
+        for (int64_t q = 0; q < n_queries; ++q) {
+            first_.push_back(static_cast<int64_t>(pairs_.size()));
+            for (; p < pairs.n && pairs.winner[p] < offsets[q + 1]; ++p) {
+                const int64_t i = pairs.winner[p], j = pairs.loser[p];
+                const double t = pairs.target ? pairs.target[p] : 1.0;
+                const double own = pairs.weight ? pairs.weight[p] : 1.0;
+                const double w = own * (t * documents[i] + (1 - t) * documents[j]);
+                const auto a = static_cast<int32_t>(i - begin(q));
+                const auto b = static_cast<int32_t>(j - begin(q));
+                if (t > 0) pairs_.push_back({a, b, t * w, 0});
+                if (t < 1) pairs_.push_back({b, a, (1 - t) * w, 0});
+            }
+        }
+        first_.push_back(static_cast<int64_t>(pairs_.size()));
+    }
+    int64_t work() const override { return static_cast<int64_t>(pairs_.size()) * 10; }
+
+    void evaluate(int64_t q, const double* s, double* value, double* gradient,
+                  double* curvature) override {
+        std::fill(gradient, gradient + size(q), 0.0);
+        std::fill(curvature, curvature + size(q), 0.0);
+        double total = 0;
+        hinge_[q] = slack_[q] = 0;
+        for (int64_t p = first_[q]; p < first_[q + 1]; ++p) {
+            Pair& pair = pairs_[p];
+            const double t = std::max(1 - (s[pair.winner] - s[pair.loser]), 0.0);
+            const double a = std::min(t / mu_, 1.0), w = pair.weight;
+            pair.bend = t > 0 && t < mu_ ? w / mu_ : 0.0;
+            total += w * (t < mu_ ? 0.5 * a * t : t - 0.5 * mu_);
+            hinge_[q] += w * t;
+            slack_[q] += w * t * (1 - a);
+            gradient[pair.winner] -= w * a;
+            gradient[pair.loser] += w * a;
+            curvature[pair.winner] += pair.bend;
+            curvature[pair.loser] += pair.bend;
+        }
+        if (value) *value = total;
+    }
+
+    void product(int64_t q, const double* v, double* out) const override {
+        std::fill(out, out + size(q), 0.0);
+        for (int64_t p = first_[q]; p < first_[q + 1]; ++p) {
+            const Pair& pair = pairs_[p];
+            const double flow = pair.bend * (v[pair.winner] - v[pair.loser]);
+            out[pair.winner] += flow;
+            out[pair.loser] -= flow;
+        }
+    }
+
+  private:
+    struct Pair {
+        int32_t winner, loser;
+        double weight, bend;
+    };
+    std::vector<int64_t> first_;
+    std::vector<Pair> pairs_;
 };
 
 }  // namespace rankwise

@@ -430,7 +430,7 @@ class Rosenbrock:
 
 
 def test_trust_region_follows_a_curved_valley():
-    solution = minimize(Rosenbrock(), 2, tol=1e-10, max_iter=100)
+    solution = minimize(Rosenbrock(), np.zeros(2), first=233.0, tol=1e-10, max_iter=100)
     np.testing.assert_allclose(solution.w + Rosenbrock.start, [1, 1], rtol=1e-8)
     assert solution.n_iter < 60
 

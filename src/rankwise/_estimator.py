@@ -57,6 +57,9 @@ class Ranker(BaseEstimator):
     _fit_options: ClassVar[tuple[str, ...]] = ()
     # Whether the ranker learns from Pairs, where its loss does.
     takes_pairs: ClassVar[bool] = False
+    # Whether `_fit` wants its rows moved to canonical order; one that finds that order itself
+    # (:func:`rankwise.data.canonical_lists`) saves the copy.
+    _moves_rows: ClassVar[bool] = True
 
     def fit(
         self,
@@ -115,7 +118,7 @@ class Ranker(BaseEstimator):
         if eval_set is not None:
             valid = self._eval_queries(f"{where} (eval_set)", eval_set, train)
         learn: Callable[..., None] = self._fit
-        learn(canonical(train), valid, **options)
+        learn(canonical(train) if self._moves_rows else train, valid, **options)
         note_features(self, train.n_features, names)
         return self
 

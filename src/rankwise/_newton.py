@@ -1,10 +1,15 @@
-"""Minimising a smooth convex function of the weights: truncated Newton in a trust region.
+"""Minimising a function of the weights, smooth or with an L1 penalty beside it.
 
-Each step minimises the quadratic model inside a ball by preconditioned conjugate gradients,
+=============================  ===================================================================
+:func:`minimize`               truncated Newton in a trust region: needs Hessian products
+:func:`minimize_by_gradient`   SciPy's L-BFGS: needs the gradient only
+:func:`minimize_shrunken`      with an L1 penalty: exact zeros, to a stated distance from optimality
+=============================  ===================================================================
+
+Each Newton step minimises the quadratic model inside a ball by preconditioned conjugate gradients,
 stopped early (Steihaug 1983), and needs only products with the Hessian. The ball is measured in the
-preconditioner's norm and grows or shrinks with how well the model predicted. Where the function
-gives no Hessian products, SciPy's L-BFGS takes over. Nothing here calls BLAS: sums are in one
-order, whatever the number of threads.
+preconditioner's norm and grows or shrinks with how well the model predicted. Nothing here calls
+BLAS: sums are in one order, whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -15,6 +20,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankwise import _core
 
 Floats = NDArray[np.float64]
 
@@ -31,8 +38,8 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class Solution:
-    """Where the solver stopped: the weights, the value, how many steps, and the gradient's norm
-    relative to the norm at zero weights.
+    """Where a solver stopped: the weights, the value, how many steps it took, and the norm of the
+    gradient (with an L1 penalty: of the subgradient of smallest norm).
     """
 
     w: Floats
@@ -54,21 +61,28 @@ def norm(a: Floats) -> float:
 # quarter and grows above three quarters of it.
 _TAKEN, _POOR, _GOOD = 1e-3, 0.25, 0.75
 _CG_TOLERANCE = 0.1
+_TRIES = 8  # steps where values no longer tell better from worse
 
 
-def minimize(objective: Objective, n: int, *, tol: float, max_iter: int) -> Solution:
-    """Starts at zero and stops where the norm of the gradient is at most ``tol`` times its
-    first value, after ``max_iter`` steps, or where rounding leaves nothing to gain.
+def minimize(
+    objective: Objective,
+    start: Floats,
+    *,
+    first: float,
+    tol: float,
+    max_iter: int,
+    done: Callable[[Floats], bool] | None = None,
+) -> Solution:
+    """Stops where the norm of the gradient is at most ``tol * first`` (or where ``done(gradient)``
+    says so), after ``max_iter`` steps, or where rounding leaves nothing to gain.
     """
-    w = np.zeros(n)
+    w = start
     value, gradient = objective.evaluate(w)
-    first = size = norm(gradient)
-    if first == 0:
-        return Solution(w, value, 0, 0.0)
+    size = norm(gradient)
     precondition = objective.preconditioner()
     radius = np.sqrt(dot(gradient, precondition(gradient)))
-    taken = 0
-    while size > tol * first and taken < max_iter:
+    taken = blind = 0
+    while size > tol * first and taken < max_iter and not (done is not None and done(gradient)):
         # The closer the end, the more exact the step: quadratic convergence.
         exactness = min(_CG_TOLERANCE, np.sqrt(size / first))
         step, predicted, length = _truncated_step(
@@ -91,24 +105,24 @@ def minimize(objective: Objective, n: int, *, tol: float, max_iter: int) -> Solu
             radius = max(radius, 3 * length)
         if better:
             w, value, gradient, size = w + step, new_value, new_gradient, new_size
-        elif predicted <= noise:
-            break
         else:
             objective.evaluate(w)  # products are again those of the point we stay at
-    return Solution(w, value, taken, size / first)
+        blind += predicted <= noise
+        if blind > _TRIES:
+            break
+    return Solution(w, value, taken, size)
 
 
-def minimize_by_gradient(objective: Objective, n: int, *, tol: float, max_iter: int) -> Solution:
+def minimize_by_gradient(
+    objective: Objective, start: Floats, *, first: float, tol: float, max_iter: int
+) -> Solution:
     """The same by SciPy's L-BFGS, for functions without Hessian products."""
     from scipy.optimize import minimize as scipy_minimize
 
-    _, gradient = objective.evaluate(np.zeros(n))
-    first = norm(gradient)
-    if first == 0:
-        return minimize(objective, n, tol=tol, max_iter=max_iter)
+    n = len(start)
     found = scipy_minimize(
         objective.evaluate,
-        np.zeros(n),
+        start,
         jac=True,
         method="L-BFGS-B",
         options={
@@ -121,7 +135,7 @@ def minimize_by_gradient(objective: Objective, n: int, *, tol: float, max_iter: 
     )
     w = np.asarray(found.x, dtype=np.float64)
     value, gradient = objective.evaluate(w)
-    return Solution(w, value, int(found.nit), norm(gradient) / first)
+    return Solution(w, value, int(found.nit), norm(gradient))
 
 
 def _truncated_step(
@@ -168,3 +182,107 @@ def _truncated_step(
     # model(step) = g.step + step.H.step / 2 and H step = -g - residual
     predicted = -0.5 * (dot(gradient, step) - dot(residual, step))
     return step, predicted, float(np.sqrt(step2))
+
+
+# --- with an L1 penalty ----------------------------------------------------------------------
+
+DENSE_UP_TO = 512  # variables for which an L1 penalty keeps a matrix
+
+
+def least_subgradient(gradient: Floats, w: Floats, l1: Floats) -> Floats:
+    """Of the subgradients of ``f(w) + sum of l1 |w|`` the one of smallest norm: 0 at the optimum."""
+    at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0)
+    return np.where(w == 0, at_zero, gradient + l1 * np.sign(w))
+
+
+def minimize_shrunken(
+    objective: Objective,
+    start: Floats,
+    l1: Floats,
+    matrix: Floats | None,
+    *,
+    first: float,
+    tol: float,
+    max_iter: int,
+) -> Solution:
+    """Minimises ``f(w) + sum of l1 |w|`` to a least subgradient of norm ``tol * first``.
+
+    With a ``matrix`` (an approximate Hessian at the start): proximal quasi-Newton steps. Each step
+    minimises the quadratic model plus the penalty by coordinate descent; the model learns from the
+    gradients met (BFGS). Without: L-BFGS on the positive and negative parts of the weights.
+    """
+    if matrix is None:
+        return _split_parts(objective, start, l1, first=first, tol=tol, max_iter=max_iter)
+    w = start
+    smooth, gradient = objective.evaluate(w)
+    value = smooth + dot(l1, np.abs(w))
+    size = norm(least_subgradient(gradient, w, l1))
+    taken = 0
+    while size > tol * first and taken < max_iter:
+        taken += 1
+        # In units of the model's own decrease, far below what the step is worth.
+        exactness = 1e-3 * size / np.sqrt(matrix.diagonal().max())
+        step = _core.shrink_step(matrix, gradient, w, l1, exactness, 1000)
+        promised = -dot(gradient, step) - dot(l1, np.abs(w + step) - np.abs(w))
+        t, better = 1.0, False
+        while promised > 0 and t > 1e-10:
+            # A full step lands on exact zeros.
+            to = w + step if t == 1 else w + t * step
+            smooth, new_gradient = objective.evaluate(to)
+            new_value = smooth + dot(l1, np.abs(to))
+            new_size = norm(least_subgradient(new_gradient, to, l1))
+            noise = t * promised <= 1e-13 * abs(value)
+            better = new_size < size if noise else new_value <= value - 1e-4 * t * promised
+            if better or noise:
+                break
+            t *= 0.5
+        if not better:
+            break
+        _learn(matrix, to - w, new_gradient - gradient)
+        w, value, gradient, size = to, new_value, new_gradient, new_size
+    objective.evaluate(w)
+    return Solution(w, value, taken, size)
+
+
+def _learn(matrix: Floats, step: Floats, bent: Floats) -> None:
+    """BFGS: the matrix afterwards maps ``step`` to ``bent`` and is still positive definite."""
+    curvature = dot(step, bent)
+    if curvature <= 1e-12 * norm(step) * norm(bent):
+        return
+    old = (matrix * step).sum(axis=1)
+    matrix += np.multiply.outer(bent / curvature, bent)
+    matrix -= np.multiply.outer(old / dot(step, old), old)
+
+
+def _split_parts(
+    objective: Objective, start: Floats, l1: Floats, *, first: float, tol: float, max_iter: int
+) -> Solution:
+    """L-BFGS over ``w = p - q`` with ``p, q >= 0``, where the penalty is linear."""
+    from scipy.optimize import minimize as scipy_minimize
+
+    n = len(start)
+    free = l1 == 0  # no penalty: p alone, of either sign
+
+    def evaluate(parts: Floats) -> tuple[float, Floats]:
+        p, q = parts[:n], parts[n:]
+        value, gradient = objective.evaluate(p - q)
+        return value + dot(l1, p + q), np.concatenate([gradient + l1, l1 - gradient])
+
+    found = scipy_minimize(
+        evaluate,
+        np.concatenate([np.where(free, start, np.maximum(start, 0)), np.maximum(-start, 0) * ~free]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(None if f else 0, None) for f in free] + [(0, 0 if f else None) for f in free],
+        options={
+            "maxiter": max_iter,
+            "maxfun": 20 * max_iter,
+            "maxcor": 20,
+            "ftol": 0.0,
+            "gtol": tol * first / np.sqrt(n),
+        },
+    )
+    w = np.asarray(found.x[:n] - found.x[n:], dtype=np.float64)
+    smooth, gradient = objective.evaluate(w)
+    size = norm(least_subgradient(gradient, w, l1))
+    return Solution(w, smooth + dot(l1, np.abs(w)), int(found.nit), size)

@@ -683,27 +683,40 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
 def canonical(queries: Queries) -> Queries:
     """The same lists in an order that depends on their content alone.
 
-    Documents inside a query are sorted by a hash of their features, then weight, then label;
+    Documents inside a query are sorted by a hash of their features, then of everything else;
     queries by the sum of the hashes of their documents. A learner that works on this order gives
     the same model, to the last bit, for any order of the rows and for any names of the queries.
     """
+    lists, order = canonical_lists(queries)
+    return lists if order is None else replace(lists, X=queries.X[order])
+
+
+def canonical_lists(queries: Queries) -> tuple[Queries, NDArray[np.int64] | None]:
+    """:func:`canonical` for a learner that can read its rows in any order: all but ``X`` is moved.
+
+    Returns
+    -------
+    lists : Queries
+        Its ``X`` is that of ``queries``: document ``i`` is the row ``order[i]`` of it.
+    order : int64 array of shape (n_docs,) or None
+        None where the rows are in canonical order already.
+    """
+    from rankwise import _core
+
     hashes = row_hashes(queries.X)
     columns = [queries.y] if queries.weight is None else [queries.y, queries.weight]
     content = hashes + np.uint64(1)  # mix(0) is 0: a document of zeros must count as well
     for column in columns:
         content = mix(content + mix((column + 0.0).view(np.uint64)))  # + 0.0: one zero only
-    roles = []
     if queries.pairs is not None:
-        roles = [_pair_hashes(queries.pairs, content)]
-        content = mix(content + roles[0])
+        content = mix(content + _pair_hashes(queries.pairs, content))
     totals = np.concatenate([np.zeros(1, np.uint64), np.cumsum(content, dtype=np.uint64)])
     by_content = np.argsort(np.diff(totals[queries.offsets]), kind="stable")
-    place = np.empty(queries.n_queries, np.int64)
-    place[by_content] = np.arange(queries.n_queries)
-    order = np.lexsort([*roles, *columns, hashes, np.repeat(place, queries.sizes)])
-    return replace(
+    order = _core.sort_rows(hashes, content, queries.offsets, by_content)
+    if np.array_equal(order, np.arange(len(order))):
+        return queries, None
+    lists = replace(
         queries,
-        X=queries.X[order],
         y=queries.y[order],
         offsets=_offsets(queries.sizes[by_content]),
         ids=queries.ids[by_content],
@@ -712,6 +725,7 @@ def canonical(queries: Queries) -> Queries:
         order=order if queries.order is None else queries.order[order],
         pairs=None if queries.pairs is None else _placed(queries.pairs, order),
     )
+    return lists, order
 
 
 def no_labels(n_docs: int) -> NDArray[np.float64]:

@@ -22,19 +22,30 @@ validation queries.
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwise import _core, _validate
 from rankwise._estimator import Ranker
-from rankwise._newton import Floats, Solution, dot, minimize, minimize_by_gradient
-from rankwise.data import Queries
-from rankwise.losses import SquaredHingePairs, check_takes_pairs, parse_loss
+from rankwise._hinge import minimize_hinge
+from rankwise._linear_problem import LinearProblem, features_of, kernel_of
+from rankwise._newton import (
+    DENSE_UP_TO,
+    Floats,
+    minimize,
+    minimize_by_gradient,
+    minimize_shrunken,
+    norm,
+)
+from rankwise.data import Groups, Queries, canonical_lists
+from rankwise.losses import SquaredHingePairs, parse_loss
 from rankwise.metrics import Metric
 
 
@@ -46,33 +57,122 @@ class _Linear(Ranker):
     n_iter_: int
     objective_: float
     gradient_norm_: float
+    duality_gap_: float
 
     takes_pairs: ClassVar[bool] = True
+    _moves_rows = False
+    _warm_path = True
     scale: str | None
     tol: float
     max_iter: int
+    warm_start: bool
 
-    def _solve(self, train: Queries, loss: Any, *, factor: float, ridge: float) -> None:
+    def coefficients(self) -> dict[str, float]:
+        """Name of each feature (``f1``, ``f2``, ... where they have none) -> its coefficient, the
+        largest in size first.
+
+        Sizes compare where the features have one scale; otherwise look at ``coef * std(feature)``.
+        """
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self, "coef_")
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"f{j + 1}" for j in range(len(self.coef_))]
+        order = np.argsort(-np.abs(self.coef_), kind="stable")
+        return {str(names[j]): float(self.coef_[j]) for j in order}
+
+    def _fit(self, train: Queries, valid: Queries | None) -> None:
+        self._solve(self._problem(train), valid)
+
+    def _fit_sharing(self, train: Queries, valid: Queries | None, shared: dict[Any, Any]) -> None:
+        key = "linear", type(self).__name__, str(self._loss()), self.scale
+        if key not in shared:
+            shared[key] = self._problem(train)
+        self._solve(shared[key], valid)
+
+    def _problem(self, train: Queries) -> LinearProblem:
+        """What does not depend on the strength of the penalty."""
         where = f"{type(self).__name__}.fit"
         if self.scale is not None:
             _validate.choice(where, "scale", self.scale, ["std"])
+        loss = self._loss()
+        _check_labels(where, train, loss)
+        lists, order = canonical_lists(train)
+        return LinearProblem(
+            lists,
+            order,
+            lambda part: kernel_of(loss, part),
+            has_intercept=not getattr(loss, "shift_invariant", False),
+            scale=self.scale,
+        )
+
+    def _solve(self, problem: LinearProblem, valid: Queries | None) -> None:
+        where = f"{type(self).__name__}.fit"
         tol = _validate.number(where, "tol", self.tol, low=0)
         max_iter = int(_validate.number(where, "max_iter", self.max_iter, low=1, integer=True))
-        _check_labels(where, train, loss)
-        problem = _LinearProblem(train, loss, factor, ridge, self.scale)
-        solve = minimize if problem.has_products else minimize_by_gradient
-        solution = solve(problem, problem.n, tol=tol, max_iter=max_iter)
-        self.coef_, self.intercept_ = problem.weights(solution.w)
-        self.n_iter_ = solution.n_iter
-        self.objective_ = solution.value
-        self.gradient_norm_ = solution.gradient_norm
-        if not solution.gradient_norm <= tol:
-            warnings.warn(_not_converged(where, solution, tol), ConvergenceWarning, stacklevel=4)
+        problem.factor, problem.ridge, l1 = self._strengths()
+        start, first = self._start(problem)
+        shrink = np.append(np.full(len(problem.inverse), l1), [0.0] * problem.has_intercept)
+        limits = {"first": first, "tol": tol, "max_iter": max_iter}
+        if hasattr(problem.kernel, "set_width"):
+            found = minimize_hinge(problem, start, shrink if l1 else None, **limits)
+            self.duality_gap_ = found.gap
+            reached, measure = found.gap, "duality gap must fall to {:g} of the objective"
+        else:
+            if l1:
+                problem.evaluate(start)
+                matrix = problem.matrix() if problem.n <= DENSE_UP_TO else None
+                found = minimize_shrunken(problem, start, shrink, matrix, **limits)
+            else:
+                solve = minimize if problem.has_products else minimize_by_gradient
+                found = solve(problem, start, **limits)
+                # The penalty's half of Fenchel's inequality; the loss's half is an equality.
+                self.duality_gap_ = found.gradient_norm**2 / (2 * problem.ridge * found.value)
+            reached = found.gradient_norm / first if first > 0 else 0.0
+            measure = "gradient norm must fall to {:g} of its first value"
+        self.coef_, self.intercept_ = problem.weights(found.w)
+        self.n_iter_ = found.n_iter
+        self.objective_ = found.value
+        self.gradient_norm_ = found.gradient_norm / first if first > 0 else 0.0
+        if not reached <= tol:
+            warnings.warn(
+                f"{where}: the {measure.format(tol)}, reached {reached:.2g} after {found.n_iter} "
+                "iterations; raise max_iter or tol, or scale the features",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _start(self, problem: LinearProblem) -> tuple[Floats, float]:
+        """Where the solver begins, and the gradient's norm at zero weights."""
+        zero = np.zeros(problem.n)
+        _, gradient = problem.evaluate(zero)
+        first = norm(gradient)
+        if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == len(problem.inverse):
+            return problem.variables(self.coef_, self.intercept_), first
+        return zero, first
+
+    def _loss(self) -> Any:
+        raise TypeError(f"{type(self).__name__} must define _loss()")
+
+    def _strengths(self) -> tuple[float, float, float]:
+        """Factor of the loss, of half the squared norm, and of the L1 norm."""
+        raise TypeError(f"{type(self).__name__} must define _strengths()")
 
     def _score(self, X: Any) -> Floats:
-        scores = _features(X).scores(self.coef_)
+        scores = features_of(X).scores(self.coef_)
         return np.asarray(scores + self.intercept_)
 
+
+class _Hinge:
+    """The hinge of pairs, which only the solver of ``_hinge.py`` minimises."""
+
+    name = "hinge"
+    shift_invariant = True
+    takes_pairs = True
+
+
+SVM_LOSSES: dict[str, Any] = {"squared_hinge": SquaredHingePairs(), "hinge": _Hinge()}
 
 class LinearRanker(_Linear):
     r"""Linear scores that minimise a ranking loss with an L2 penalty.
@@ -147,28 +247,36 @@ class LinearRanker(_Linear):
         loss: Any = "ranknet",
         *,
         alpha: float = 1.0,
+        l1_ratio: float = 0.0,
         scale: str | None = "std",
         tol: float = 1e-6,
         max_iter: int = 200,
+        warm_start: bool = False,
         metric: str | Metric = "ndcg@10",
     ) -> None:
         self.loss = loss
         self.alpha = alpha
+        self.l1_ratio = l1_ratio
         self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.metric = metric
 
-    def _fit(self, train: Queries, valid: Queries | None) -> None:
-        where = "LinearRanker.fit"
-        alpha = _validate.number(where, "alpha", self.alpha, low=0, open_low=True)
-        loss = parse_loss(self.loss)
+    def _loss(self) -> Any:
+        loss = SVM_LOSSES["hinge"] if self.loss == "hinge" else parse_loss(self.loss)
         if not getattr(loss, "minimizes", True):
             raise ValueError(
-                f"{where}: loss must be a function of the scores, got {str(loss)!r}, whose "
-                "gradient belongs to none; use TreeRanker"
+                f"LinearRanker.fit: loss must be a function of the scores, got {str(loss)!r}, "
+                "whose gradient belongs to none; use TreeRanker"
             )
-        self._solve(train, loss, factor=1.0, ridge=alpha)
+        return loss
+
+    def _strengths(self) -> tuple[float, float, float]:
+        where = "LinearRanker.fit"
+        alpha = _validate.number(where, "alpha", self.alpha, low=0, open_low=True)
+        share = _validate.number(where, "l1_ratio", self.l1_ratio, low=0, high=1)
+        return 1.0, alpha * (1 - share), alpha * share
 
 
 class RankSVM(_Linear):
@@ -249,6 +357,7 @@ class RankSVM(_Linear):
         scale: str | None = None,
         tol: float = 1e-4,
         max_iter: int = 200,
+        warm_start: bool = False,
         metric: str | Metric = "ndcg@10",
     ) -> None:
         self.C = C
@@ -256,252 +365,17 @@ class RankSVM(_Linear):
         self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.metric = metric
 
-    def _fit(self, train: Queries, valid: Queries | None) -> None:
-        where = "RankSVM.fit"
-        C = _validate.number(where, "C", self.C, low=0, open_low=True)
-        _validate.choice(where, "loss", self.loss, ["squared_hinge"])
-        self._solve(train, SquaredHingePairs(), factor=C, ridge=1.0)
+    def _loss(self) -> Any:
+        return SVM_LOSSES[_validate.choice("RankSVM.fit", "loss", self.loss, SVM_LOSSES)]
+
+    def _strengths(self) -> tuple[float, float, float]:
+        return _validate.number("RankSVM.fit", "C", self.C, low=0, open_low=True), 1.0, 0.0
 
 
-# --- the problem ---------------------------------------------------------------------------
-
-
-class _LinearProblem:
-    """``factor * loss(X w) + ridge / 2 |v|^2`` as the solver sees it.
-
-    The variables are the weights ``v`` of scaled features, ``w = v * inverse``, and after them,
-    where the loss needs one, the score of the mean row (an intercept without penalty).
-    """
-
-    def __init__(
-        self, train: Queries, loss: Any, factor: float, ridge: float, scale: str | None
-    ) -> None:
-        self.train, self.factor, self.ridge = train, factor, ridge
-        self.features = _features(train.X)
-        self.has_intercept = not getattr(loss, "shift_invariant", False)
-        self.kernel = _kernel(loss, train)
-        self.has_products = hasattr(self.kernel, "product_linear")
-        self.mean = np.zeros(0)
-        self.inverse = np.ones(train.n_features)
-        if scale == "std" or self.has_intercept:
-            self.mean, deviation = _moments(train.X)
-            self.inverse[deviation == 0] = 0.0
-            if scale == "std":
-                np.divide(1.0, deviation, out=self.inverse, where=deviation > 0)
-        if not self.has_intercept:
-            # Exact zeros instead of the rounding noise of large constants.
-            self.inverse[~self.features.varying_within(train.offsets)] = 0.0
-        self.n = train.n_features + self.has_intercept
-        self.curvature = np.zeros(0)
-
-    def evaluate(self, x: Floats) -> tuple[float, Floats]:
-        v, w, shift = self._unpack(x)
-        values, gradient, total, self.curvature = self.kernel.evaluate_linear(
-            self.features, w, shift
-        )
-        value = self.factor * float(values.sum()) + 0.5 * self.ridge * dot(v, v)
-        return value, self._pack(v, gradient, total)
-
-    def product(self, x: Floats) -> Floats:
-        v, w, shift = self._unpack(x)
-        bent, total = self.kernel.product_linear(self.features, w, shift)
-        return self._pack(v, bent, total)
-
-    def weights(self, x: Floats) -> tuple[Floats, float]:
-        """Coefficients and intercept for the features as given."""
-        _, w, shift = self._unpack(x)
-        return w, shift
-
-    def preconditioner(self) -> Callable[[Floats], Floats]:
-        return _preconditioner(self)
-
-    def _unpack(self, x: Floats) -> tuple[Floats, Floats, float]:
-        v = x[: len(self.inverse)]
-        w = np.ascontiguousarray(v * self.inverse)
-        return v, w, float(x[-1]) - dot(self.mean, w) if self.has_intercept else 0.0
-
-    def _pack(self, v: Floats, sums: Floats, total: float) -> Floats:
-        """Derivatives in the variables from ``X^T z`` and the sum of ``z``."""
-        if not self.has_intercept:
-            return self.factor * sums * self.inverse + self.ridge * v
-        centred = (sums - self.mean * total) * self.inverse
-        return np.append(self.factor * centred + self.ridge * v, self.factor * total)
-
-
-class _ForeignLoss:
-    """A user's loss in the form of the native ones."""
-
-    def __init__(self, loss: Any, train: Queries) -> None:
-        self.loss, self.train = loss, train
-        self.scores = np.zeros(0)
-
-    def evaluate_linear(
-        self, features: Any, w: Floats, shift: float
-    ) -> tuple[Floats, Floats, float, Floats]:
-        train = self.train
-        self.scores = features.scores(w) + shift
-        arguments = (train.y, self.scores, train.offsets, train.weight)
-        values = np.asarray(self.loss.value(*arguments), dtype=np.float64)
-        gradient, curvature = (
-            np.ascontiguousarray(column, dtype=np.float64)
-            for column in self.loss.derivatives(*arguments)
-        )
-        for name, column, n in (
-            ("value", values, train.n_queries),
-            ("gradient", gradient, train.n_docs),
-        ):
-            if column.shape != (n,) or not np.isfinite(column).all():
-                raise ValueError(
-                    f"LinearRanker.fit: the loss must return a finite {name} array of length {n}, "
-                    f"got shape {column.shape}"
-                )
-        return values, features.transposed(gradient), float(gradient.sum()), curvature
-
-
-class _ForeignLossWithProducts(_ForeignLoss):
-    def product_linear(self, features: Any, u: Floats, shift: float) -> tuple[Floats, float]:
-        train = self.train
-        v = features.scores(u) + shift
-        bent = np.ascontiguousarray(
-            self.loss.hessian_product(train.y, self.scores, train.offsets, v, train.weight),
-            dtype=np.float64,
-        )
-        return features.transposed(bent), float(bent.sum())
-
-
-def _kernel(loss: Any, train: Queries) -> Any:
-    if train.pairs is not None:
-        check_takes_pairs("LinearRanker.fit", loss)
-        return loss._pair_kernel(train.offsets, train.weight, train.pairs)
-    if hasattr(loss, "_kernel"):
-        return loss._kernel(train.y, train.offsets, train.weight)
-    if hasattr(loss, "hessian_product"):
-        return _ForeignLossWithProducts(loss, train)
-    return _ForeignLoss(loss, train)
-
-
-def _features(X: Any) -> Any:
-    if hasattr(X, "nnz"):
-        return _core.Features(X.data, X.indices, X.indptr, X.shape[1])
-    return _core.Features(X)
-
-
-_CHUNK = 1 << 20  # numbers converted to float64 at a time
-
-
-def _row_chunks(X: Any) -> list[slice]:
-    step = max(1, _CHUNK // X.shape[1])
-    return [slice(start, start + step) for start in range(0, X.shape[0], step)]
-
-
-def _moments(X: Any) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of each feature; exactly 0 where rounding is all there is."""
-    n, d = X.shape
-    sums, squares = np.zeros(d), np.zeros(d)
-    if hasattr(X, "nnz"):
-        mean = np.bincount(X.indices, X.data, minlength=d) / n
-        away = np.bincount(X.indices, (X.data - mean[X.indices]) ** 2, minlength=d)
-        squares = away + (n - np.bincount(X.indices, minlength=d)) * mean**2
-    else:
-        for rows in _row_chunks(X):
-            sums += X[rows].sum(axis=0, dtype=np.float64)
-        mean = sums / n
-        for rows in _row_chunks(X):
-            squares += ((X[rows] - mean) ** 2).sum(axis=0)
-    deviation = np.sqrt(squares / n)
-    deviation[deviation <= 1e-13 * np.abs(mean)] = 0.0
-    return mean, deviation
-
-
-# --- the preconditioner --------------------------------------------------------------------
-
-_FULL_UP_TO = 512  # features; the factor costs d^3 / 6 products
-_SAMPLE = 16  # sampled documents per feature
-
-
-def _preconditioner(problem: _LinearProblem) -> Callable[[Floats], Floats]:
-    """Solves with an approximate Hessian at the point last evaluated.
-
-    For a pairwise or listwise loss the Hessian in the scores of a query is close to
-    ``diag(c) - c c^T / sum(c)`` with the curvature ``c``, which in the weights is the scatter of
-    the documents about their mean; a sample of queries estimates it. The intercept stands alone,
-    as features are centred.
-    """
-    queries, d = problem.train, len(problem.inverse)
-    curvature = np.maximum(problem.curvature, 0.0)
-    total = problem.factor * float(curvature.sum())
-    tail = np.array([total if total > 0 else 1.0]) if problem.has_intercept else np.zeros(0)
-    rows, offsets = _sample(queries, curvature)
-    if len(rows) == 0:
-        return lambda r: r / problem.ridge if not problem.has_intercept else r
-    c = curvature[rows] * (total / curvature[rows].sum())
-    if d > _FULL_UP_TO:
-        diagonal = np.append(problem.ridge + _weighted_squares(problem, rows, c), tail)
-        return lambda r: r / diagonal
-    X = queries.X[rows]
-    X = X.toarray() if hasattr(X, "nnz") else X
-    width = d + -d % 8
-    scatter = np.zeros((len(rows), width))
-    np.multiply(X, problem.inverse, out=scatter[:, :d])
-    if problem.has_intercept:
-        scatter[:, :d] -= problem.mean * problem.inverse
-    else:
-        mass = np.add.reduceat(c, offsets[:-1])
-        means = np.add.reduceat(scatter * c[:, None], offsets[:-1])
-        means /= np.where(mass > 0, mass, 1.0)[:, None]
-        scatter -= np.repeat(means, np.diff(offsets), axis=0)
-    scatter *= np.sqrt(c)[:, None]
-    matrix = _core.gram(scatter)
-    matrix[np.diag_indices(width)] += problem.ridge
-    # Rounding can leave the matrix of nearly dependent features just indefinite.
-    matrix[np.diag_indices(width)] *= 1 + 1e-12 * width
-    factor = _core.cholesky(matrix)
-
-    def solve(r: Floats) -> Floats:
-        padded = np.zeros(width)
-        padded[:d] = r[:d]
-        head = _core.cholesky_solve(factor, padded)[:d]
-        return np.append(head, r[d:] / tail) if problem.has_intercept else head
-
-    return solve
-
-
-def _sample(queries: Queries, curvature: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of evenly spaced whole queries that matter, and their offsets.
-
-    A few documents per feature are enough. Of a query longer than that only the first rows
-    are taken: in canonical order they are as good as random.
-    """
-    wanted = _SAMPLE * (queries.n_features + 8)
-    sums = np.concatenate([[0.0], np.cumsum(curvature)])[queries.offsets]
-    useful = np.flatnonzero(np.diff(sums) > 0)
-    sizes = np.minimum(queries.sizes[useful], wanted)
-    stride = max(1, int(sizes.sum()) // wanted)
-    useful, sizes = useful[::stride], sizes[::stride]
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]).astype(np.int64)
-    shift = np.repeat(queries.offsets[useful] - offsets[:-1], sizes)
-    return np.arange(offsets[-1], dtype=np.int64) + shift, offsets
-
-
-def _weighted_squares(problem: _LinearProblem, rows: NDArray[np.int64], c: Floats) -> Floats:
-    """Sum of ``c x^2`` of each scaled feature: over all rows where sparse, over the sample else."""
-    X, d = problem.train.X, len(problem.inverse)
-    if not hasattr(X, "nnz"):
-        centre = X[rows].mean(axis=0, dtype=np.float64)
-        centred = (X[rows] - centre) * problem.inverse
-        return np.asarray((centred**2 * c[:, None]).sum(axis=0))
-    sums = np.zeros(d)
-    curvature = problem.factor * np.maximum(problem.curvature, 0.0)
-    for part in _row_chunks(X):
-        X_part = X[part]
-        weights = np.repeat(curvature[part], np.diff(X_part.indptr))
-        sums += np.bincount(X_part.indices, weights * X_part.data.astype(float) ** 2, minlength=d)
-    return sums * problem.inverse**2
-
-
-# --- what fit refuses and warns about ------------------------------------------------------
+# --- what fit refuses ----------------------------------------------------------------------
 
 
 def _check_labels(where: str, train: Queries, loss: Any) -> None:
@@ -523,11 +397,3 @@ def _check_labels(where: str, train: Queries, loss: Any) -> None:
             f"{where}: labels must differ, got {np.nanmax(train.y):g} for all {train.n_docs} documents; "
             "there is no order to learn"
         )
-
-
-def _not_converged(where: str, solution: Solution, tol: float) -> str:
-    return (
-        f"{where}: the gradient norm must fall to {tol:g} of its first value, reached "
-        f"{solution.gradient_norm:.2g} after {solution.n_iter} iterations; raise max_iter or tol, "
-        "or scale the features"
-    )

@@ -1,0 +1,275 @@
+"""A linear ranker's training problem as a solver sees it: value, gradient, Hessian products.
+
+The scores ``X w`` pass through a ranking loss; every product reads the features once. Rows are
+taken in canonical order wherever they lie in memory, so that sums, and with them the model, do not
+depend on how rows were stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise import _core
+from rankwise._newton import Floats, dot
+from rankwise.data import Queries
+from rankwise.losses import check_takes_pairs
+
+Rows = NDArray[np.int64]
+
+
+class LinearProblem:
+    """``factor * loss(X w) + ridge / 2 |v|^2`` over the weights ``v`` of scaled features.
+
+    ``w = v * inverse`` are the weights of the features as given. After ``v`` comes, where the
+    loss needs one, the score of the mean row (an intercept without penalty).
+
+    Parameters
+    ----------
+    lists : Queries
+    order : int64 array or None
+        As :func:`rankwise.data.canonical_lists` gives them.
+    make_kernel : callable
+        The loss over the labels or pairs of some lists.
+    """
+
+    def __init__(
+        self,
+        lists: Queries,
+        order: Rows | None,
+        make_kernel: Callable[[Queries], Any],
+        *,
+        has_intercept: bool,
+        scale: str | None,
+    ) -> None:
+        self.lists, self.order, self.make_kernel = lists, order, make_kernel
+        self.kernel = make_kernel(lists)
+        self.has_intercept = has_intercept
+        self.features = features_of(lists.X, order)
+        self.factor = self.ridge = 1.0
+        d = lists.n_features
+        self.mean = np.zeros(0)
+        self.inverse = np.ones(d)
+        if scale == "std" or has_intercept:
+            self.mean, deviation = _moments(self.features, lists.n_docs, d)
+            self.inverse[deviation == 0] = 0.0
+            if scale == "std":
+                np.divide(1.0, deviation, out=self.inverse, where=deviation > 0)
+        if not has_intercept:
+            # Exact zeros instead of the rounding noise of large constants.
+            self.inverse[~self.features.varying_within(lists.offsets)] = 0.0
+        self.n = d + has_intercept
+        self.curvature = np.zeros(0)
+
+    @property
+    def has_products(self) -> bool:
+        return hasattr(self.kernel, "product_linear")
+
+    def evaluate(self, x: Floats) -> tuple[float, Floats]:
+        v, w, shift = self._unpack(x)
+        values, gradient, total, self.curvature = self.kernel.evaluate_linear(
+            self.features, w, shift
+        )
+        value = self.factor * float(values.sum()) + 0.5 * self.ridge * dot(v, v)
+        return value, self._pack(v, gradient, total)
+
+    def product(self, x: Floats) -> Floats:
+        v, w, shift = self._unpack(x)
+        bent, total = self.kernel.product_linear(self.features, w, shift)
+        return self._pack(v, bent, total)
+
+    def weights(self, x: Floats) -> tuple[Floats, float]:
+        """Coefficients and intercept for the features as given."""
+        _, w, shift = self._unpack(x)
+        return w, shift
+
+    def variables(self, coef: Floats, intercept: float) -> Floats:
+        """The solver's variables of a model for the features as given."""
+        v = np.divide(coef, self.inverse, out=np.zeros(len(coef)), where=self.inverse > 0)
+        return np.append(v, intercept + dot(self.mean, coef)) if self.has_intercept else v
+
+    def preconditioner(self) -> Callable[[Floats], Floats]:
+        """Solves with :meth:`matrix`, or with its diagonal where there are many features."""
+        if len(self.inverse) > _FULL_UP_TO:
+            diagonal = self._diagonal()
+            return lambda r: r / diagonal
+        matrix = self.matrix()
+        width = len(matrix) + -len(matrix) % 8
+        padded = np.eye(width)
+        padded[: len(matrix), : len(matrix)] = matrix
+        # Rounding can leave the matrix of nearly dependent features just indefinite.
+        padded[np.diag_indices(width)] *= 1 + 1e-12 * width
+        factor = _core.cholesky(padded)
+
+        def solve(r: Floats) -> Floats:
+            right = np.zeros(width)
+            right[: len(r)] = r
+            return np.asarray(_core.cholesky_solve(factor, right)[: len(r)])
+
+        return solve
+
+    def matrix(self) -> Floats:
+        """An approximate Hessian at the point last evaluated.
+
+        For a pairwise or listwise loss the Hessian in the scores of a query is close to
+        ``diag(c) - c c^T / sum(c)`` with the curvature ``c``, which in the weights is the scatter
+        of the documents about their mean; a sample of queries estimates it. The intercept stands
+        alone, as features are centred.
+        """
+        d = len(self.inverse)
+        out = np.zeros((self.n, self.n))
+        curvature = np.maximum(self.curvature, 0.0)
+        total = self.factor * float(curvature.sum())
+        if self.has_intercept:
+            out[d, d] = total if total > 0 else 1.0
+        rows, offsets = _sample(self.lists, curvature)
+        if len(rows) > 0:
+            c = curvature[rows] * (total / curvature[rows].sum())
+            out[:d, :d] = _core.gram(self._scatter(rows, offsets, c))[:d, :d]
+        out[np.arange(d), np.arange(d)] += self.ridge if self.ridge > 0 else 1e-12 * (total + 1e-300)
+        return out
+
+    def _scatter(self, rows: Rows, offsets: Rows, c: Floats) -> Floats:
+        """Scaled features of the rows about their queries' means, times ``sqrt(c)``, padded."""
+        X = self.lists.X[rows if self.order is None else self.order[rows]]
+        X = X.toarray() if hasattr(X, "nnz") else X
+        d = len(self.inverse)
+        scatter = np.zeros((len(rows), d + -d % 8))
+        np.multiply(X, self.inverse, out=scatter[:, :d])
+        if self.has_intercept:
+            scatter[:, :d] -= self.mean * self.inverse
+        else:
+            mass = np.add.reduceat(c, offsets[:-1])
+            means = np.add.reduceat(scatter * c[:, None], offsets[:-1])
+            means /= np.where(mass > 0, mass, 1.0)[:, None]
+            scatter -= np.repeat(means, np.diff(offsets), axis=0)
+        scatter *= np.sqrt(c)[:, None]
+        return scatter
+
+    def _diagonal(self) -> Floats:
+        curvature = self.factor * np.maximum(self.curvature, 0.0)
+        centre = self.mean if self.has_intercept else np.zeros(len(self.inverse))
+        squares = self.features.squares(np.ascontiguousarray(curvature), centre)
+        diagonal = self.ridge + squares * self.inverse**2
+        if self.has_intercept:
+            diagonal = np.append(diagonal, curvature.sum())
+        return np.where(diagonal > 0, diagonal, 1.0)
+
+    def _unpack(self, x: Floats) -> tuple[Floats, Floats, float]:
+        v = x[: len(self.inverse)]
+        w = np.ascontiguousarray(v * self.inverse)
+        return v, w, float(x[-1]) - dot(self.mean, w) if self.has_intercept else 0.0
+
+    def _pack(self, v: Floats, sums: Floats, total: float) -> Floats:
+        """Derivatives in the variables from ``X^T z`` and the sum of ``z``."""
+        if not self.has_intercept:
+            return self.factor * sums * self.inverse + self.ridge * v
+        centred = (sums - self.mean * total) * self.inverse
+        return np.append(self.factor * centred + self.ridge * v, self.factor * total)
+
+
+class _ForeignLoss:
+    """A user's loss in the form of the native ones."""
+
+    def __init__(self, loss: Any, train: Queries) -> None:
+        self.loss, self.train = loss, train
+        self.scores = np.zeros(0)
+
+    def evaluate_linear(
+        self, features: Any, w: Floats, shift: float
+    ) -> tuple[Floats, Floats, float, Floats]:
+        train = self.train
+        self.scores = features.scores(w) + shift
+        arguments = (train.y, self.scores, train.offsets, train.weight)
+        values = np.asarray(self.loss.value(*arguments), dtype=np.float64)
+        gradient, curvature = (
+            np.ascontiguousarray(column, dtype=np.float64)
+            for column in self.loss.derivatives(*arguments)
+        )
+        for name, column, n in (
+            ("value", values, train.n_queries),
+            ("gradient", gradient, train.n_docs),
+        ):
+            if column.shape != (n,) or not np.isfinite(column).all():
+                raise ValueError(
+                    f"LinearRanker.fit: the loss must return a finite {name} array of length {n}, "
+                    f"got shape {column.shape}"
+                )
+        return values, features.transposed(gradient), float(gradient.sum()), curvature
+
+
+class _ForeignLossWithProducts(_ForeignLoss):
+    def product_linear(self, features: Any, u: Floats, shift: float) -> tuple[Floats, float]:
+        train = self.train
+        v = features.scores(u) + shift
+        bent = np.ascontiguousarray(
+            self.loss.hessian_product(train.y, self.scores, train.offsets, v, train.weight),
+            dtype=np.float64,
+        )
+        return features.transposed(bent), float(bent.sum())
+
+
+def kernel_of(loss: Any, lists: Queries) -> Any:
+    """The loss over the labels of some lists, as :class:`LinearProblem` calls it.
+
+    The hinge has a corner: its kernel is the rounded one that :mod:`rankwise._hinge` works with.
+    """
+    if lists.pairs is not None:
+        check_takes_pairs("LinearRanker.fit", loss)
+    if getattr(loss, "name", None) == "hinge":
+        if lists.pairs is None:
+            return _core.SmoothHingeLoss(lists.y, lists.offsets, lists.weight)
+        pairs = lists.pairs
+        columns = pairs.winner, pairs.loser, pairs.weight, pairs.target
+        return _core.SmoothHingePairs(lists.offsets, lists.weight, *columns)
+    if lists.pairs is not None:
+        return loss._pair_kernel(lists.offsets, lists.weight, lists.pairs)
+    if hasattr(loss, "_kernel"):
+        kernel = loss._kernel(lists.y, lists.offsets, lists.weight)
+        if hasattr(kernel, "evaluate_linear"):
+            return kernel
+    if hasattr(loss, "hessian_product"):
+        return _ForeignLossWithProducts(loss, lists)
+    return _ForeignLoss(loss, lists)
+
+
+def features_of(X: Any, order: Rows | None = None) -> Any:
+    """The native products with a checked matrix."""
+    if hasattr(X, "nnz"):
+        return _core.Features(X.data, X.indices, X.indptr, X.shape[1], order)
+    return _core.Features(X, order)
+
+
+def _moments(features: Any, n_docs: int, n_features: int) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of each feature; exactly 0 where rounding is all there is."""
+    ones = np.ones(n_docs)
+    mean = features.transposed(ones) / n_docs
+    deviation = np.sqrt(features.squares(ones, mean) / n_docs)
+    deviation[deviation <= 1e-13 * np.abs(mean)] = 0.0
+    return mean, deviation
+
+
+# --- the sample behind the approximate Hessian ---------------------------------------------
+
+_FULL_UP_TO = 512  # features; the factor costs d^3 / 6 products
+_SAMPLE = 16  # sampled documents per feature
+
+
+def _sample(lists: Queries, curvature: Floats) -> tuple[Rows, Rows]:
+    """Rows of evenly spaced whole queries that matter, and their offsets.
+
+    A few documents per feature are enough. Of a query longer than that only the first rows
+    are taken: in canonical order they are as good as random.
+    """
+    wanted = _SAMPLE * (lists.n_features + 8)
+    sums = np.concatenate([[0.0], np.cumsum(curvature)])[lists.offsets]
+    useful = np.flatnonzero(np.diff(sums) > 0)
+    sizes = np.minimum(lists.sizes[useful], wanted)
+    stride = max(1, int(sizes.sum()) // wanted)
+    useful, sizes = useful[::stride], sizes[::stride]
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]).astype(np.int64)
+    shift = np.repeat(lists.offsets[useful] - offsets[:-1], sizes)
+    return np.arange(offsets[-1], dtype=np.int64) + shift, offsets
