@@ -191,8 +191,9 @@ void bind_features(nb::module_& m) {
               "starts"_a.noconvert(), "n_columns"_a, "order"_a.noconvert().none() = nb::none());
     };
     auto features = nb::class_<Features>(m, "Features", doc);
-    features.def(nb::new_(&dense_features<double>), "X"_a.noconvert(),
-                 "order"_a.noconvert().none() = nb::none())
+    features
+        .def(nb::new_(&dense_features<double>), "X"_a.noconvert(),
+             "order"_a.noconvert().none() = nb::none())
         .def(nb::new_(&dense_features<float>), "X"_a.noconvert(),
              "order"_a.noconvert().none() = nb::none());
     sparse(features, double{}, int32_t{});

@@ -42,8 +42,8 @@ inline uint64_t hash_value(uint64_t key, double value) {
     return hash & (uint64_t{0} - static_cast<uint64_t>(value != 0.0));
 }
 
-// The sum of the hashes of a row's values. Plain functions, so that each can be compiled for several
-// instruction sets.
+// The sum of the hashes of a row's values. Plain functions, so that each can be compiled for
+// several instruction sets.
 RANKWISE_CLONES static uint64_t hash_row(const double* row, const uint64_t* keys, int64_t n) {
     uint64_t h = 0;
     for (int64_t j = 0; j < n; ++j) h += hash_value(keys[j], row[j]);
@@ -59,8 +59,9 @@ template <class T>
 void hash_rows_dense(const T* X, int64_t n_rows, int64_t n_columns, uint64_t* out, int n_threads) {
     std::vector<uint64_t> keys(n_columns);
     for (int64_t j = 0; j < n_columns; ++j) keys[j] = column_key(j);
-    parallel_for(n_rows, n_rows * n_columns, n_threads,
-                 [&](int64_t i) { out[i] = mix(hash_row(X + i * n_columns, keys.data(), n_columns)); });
+    parallel_for(n_rows, n_rows * n_columns, n_threads, [&](int64_t i) {
+        out[i] = mix(hash_row(X + i * n_columns, keys.data(), n_columns));
+    });
 }
 
 template <class T, class I>

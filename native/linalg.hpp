@@ -124,8 +124,8 @@ class Rows {
     // sums += sum of z[i] x_(begin + i)
     virtual void add_transposed(int64_t begin, int64_t end, const double* z,
                                 double* sums) const = 0;
-    // sums += sum of z[i] (x_(begin + i) - centre)^2, in a sparse matrix over the stored values only,
-    // and stored[c] += sum of z[i] over the rows that store column c.
+    // sums += sum of z[i] (x_(begin + i) - centre)^2, in a sparse matrix over the stored values
+    // only, and stored[c] += sum of z[i] over the rows that store column c.
     virtual void add_squares(int64_t begin, int64_t end, const double* z, const double* centre,
                              double* sums, double* stored) const = 0;
     // Sets varies[c] where column c takes more than one value among the given rows.

@@ -343,8 +343,8 @@ class SmoothHingeLoss final : public SmoothHinge {
         const ActiveSums all = pairs_.sums(q, moved, 1, outer_, 1);
         const ActiveSums far = pairs_.sums(q, moved, 1 - mu_, inner_, 5);
         for (int32_t i = 0; i < l.n(); ++i) {
-            const double sum = (all.sum_above[i] - far.sum_above[i]) +
-                               (all.sum_below[i] - far.sum_below[i]);
+            const double sum =
+                (all.sum_above[i] - far.sum_above[i]) + (all.sum_below[i] - far.sum_below[i]);
             out[order[i]] = degree[i] * moved[i] - sum / mu_;
         }
     }

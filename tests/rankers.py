@@ -22,7 +22,9 @@ RANKERS = {
     "linear ranknet": rw.LinearRanker("ranknet"),
     "linear listnet": rw.LinearRanker("listnet"),
     "linear squared hinge": rw.LinearRanker("squared_hinge", scale=None),
+    "linear l1": rw.LinearRanker("ranknet", alpha=5.0, l1_ratio=0.5),
     "ranksvm": rw.RankSVM(C=0.1),
+    "ranksvm hinge": rw.RankSVM(C=0.1, loss="hinge", tol=1e-3, max_iter=1000),
     # One thread: lists this short are done before another has woken up.
     "trees squared": rw.TreeRanker("squared", n_estimators=10, num_leaves=8, n_jobs=1),
     "lambdamart": rw.TreeRanker(n_estimators=10, num_leaves=8, n_jobs=1),
@@ -75,5 +77,7 @@ EXPECTED_FAILURES = {
     "linear ranknet": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "linear listnet": dict.fromkeys(_WEIGHTS, _TARGET) | {"check_fit2d_1sample": _ONE},
     "linear squared hinge": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
+    "linear l1": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "ranksvm": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
+    "ranksvm hinge": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
 }

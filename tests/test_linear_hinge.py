@@ -64,7 +64,9 @@ class TestGolden:
     def test_one_pair(self, C):
         # w = min(C, 1 / |d|^2) d
         d = np.array([3.0, 4.0])
-        model = rw.RankSVM(C, loss="hinge", tol=1e-6, max_iter=1000).fit([d, [0, 0]], [1, 0], qid=[7, 7])
+        model = rw.RankSVM(C, loss="hinge", tol=1e-6, max_iter=1000).fit(
+            [d, [0, 0]], [1, 0], qid=[7, 7]
+        )
         a = min(C, 1 / 25)
         np.testing.assert_allclose(model.coef_, a * d, rtol=1e-3)
         assert model.objective_ == pytest.approx(12.5 * a**2 + C * (1 - 25 * a), rel=2e-6)
@@ -72,11 +74,11 @@ class TestGolden:
     @pytest.mark.parametrize("C", [1e-3, 0.05, 0.2, 1.0, 10.0])
     def test_three_documents(self, C):
         # Differences 1, 2, 3: f = w^2 / 2 + C (sum of max(0, 1 - d w)), a minimum over a line.
-        model = rw.RankSVM(C, loss="hinge", tol=1e-6, max_iter=1000).fit([[0.0], [1], [3]], [0, 1, 2], qid=[1] * 3)
+        model = rw.RankSVM(C, loss="hinge", tol=1e-6, max_iter=1000).fit(
+            [[0.0], [1], [3]], [0, 1, 2], qid=[1] * 3
+        )
         candidates = np.concatenate([[C, 3 * C, 6 * C], [1, 1 / 2, 1 / 3]])
-        values = [
-            0.5 * w * w + C * sum(max(0, 1 - d * w) for d in (1, 2, 3)) for w in candidates
-        ]
+        values = [0.5 * w * w + C * sum(max(0, 1 - d * w) for d in (1, 2, 3)) for w in candidates]
         assert model.objective_ == pytest.approx(min(values), rel=2e-6)
         assert model.coef_[0] == pytest.approx(candidates[int(np.argmin(values))], rel=1e-3)
 
@@ -134,7 +136,9 @@ def test_many_orders_of_c(C):
 
 
 def test_says_what_gap_was_reached():
-    with pytest.warns(ConvergenceWarning, match=r"duality gap must fall to .* reached .* after 1 it"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"duality gap must fall to .* reached .* after 1 it"
+    ):
         rw.RankSVM(loss="hinge", tol=1e-12, max_iter=1).fit(lists(30))
 
 

@@ -31,7 +31,7 @@ _STALLED = 5  # rounds that bring nothing: rounding errors are all there is
 
 
 @dataclass(frozen=True)
-class HingeSolution:
+class _Best:
     """The best weights met, the hinge objective there, and the best lower bound met."""
 
     w: Floats
@@ -56,11 +56,11 @@ def minimize_hinge(
     first: float,
     tol: float,
     max_iter: int,
-) -> HingeSolution:
+) -> tuple[Solution, float]:
     """Minimises ``factor * hinge(X w) + ridge / 2 |v|^2 + sum of l1 |v|`` to a relative gap of
-    ``tol``. The kernel of the problem must be a :class:`SmoothHinge`.
+    ``tol``; returns the solution and the gap reached. The kernel of the problem must be a :class:`SmoothHinge`.
     """
-    best, bound, taken = HingeSolution(start, np.inf, -np.inf, 0, 1.0), -np.inf, 0
+    best, bound, taken = _Best(start, np.inf, -np.inf, 0, 1.0), -np.inf, 0
     w, width, rounding = start, _FIRST_WIDTH, 1e-3
     # The curvature of many pairs hardly changes with the width, so what was learnt of it stays.
     matrix = None
@@ -79,12 +79,12 @@ def minimize_hinge(
         value, gap, kept = _gap(problem, w, l1)
         bound = max(bound, value - gap)
         if value < best.value:
-            best = HingeSolution(w, value, bound, taken, solution.gradient_norm)
-        best = HingeSolution(best.w, best.value, bound, taken, best.gradient_norm)
+            best = _Best(w, value, bound, taken, solution.gradient_norm)
+        best = _Best(best.w, best.value, bound, taken, best.gradient_norm)
         stalled = stalled + 1 if best.gap > 0.9 * last_gap else 0
         last_gap = best.gap
         if best.gap <= tol or taken >= max_iter or width <= _LAST_WIDTH or stalled > _STALLED:
-            return best
+            return Solution(best.w, best.value, best.n_iter, best.gradient_norm), best.gap
         # The gap falls with the width, at best like its square.
         wanted = 0.7 * np.sqrt(tol * value / gap) if gap > 0 else 1.0
         if kept > _SHARE * gap and rounding > 1e-9:
@@ -134,7 +134,7 @@ def _rounded(
         left = dot(gradient, gradient) / (2 * problem.ridge)
         slack = problem.factor * problem.kernel.slack()
         wanted = tol * problem.factor * problem.kernel.hinge()
-        return left <= 0.5 * _SHARE * max(slack, wanted)
+        return bool(left <= 0.5 * _SHARE * max(slack, wanted))
 
     return minimize(problem, start, first=first, tol=0.0, max_iter=steps, done=done)
 

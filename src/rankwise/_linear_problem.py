@@ -129,7 +129,9 @@ class LinearProblem:
         if len(rows) > 0:
             c = curvature[rows] * (total / curvature[rows].sum())
             out[:d, :d] = _core.gram(self._scatter(rows, offsets, c))[:d, :d]
-        out[np.arange(d), np.arange(d)] += self.ridge if self.ridge > 0 else 1e-12 * (total + 1e-300)
+        out[np.arange(d), np.arange(d)] += (
+            self.ridge if self.ridge > 0 else 1e-12 * (total + 1e-300)
+        )
         return out
 
     def _scatter(self, rows: Rows, offsets: Rows, c: Floats) -> Floats:

@@ -270,7 +270,9 @@ def _split_parts(
 
     found = scipy_minimize(
         evaluate,
-        np.concatenate([np.where(free, start, np.maximum(start, 0)), np.maximum(-start, 0) * ~free]),
+        np.concatenate(
+            [np.where(free, start, np.maximum(start, 0)), np.maximum(-start, 0) * ~free]
+        ),
         jac=True,
         method="L-BFGS-B",
         bounds=[(None if f else 0, None) for f in free] + [(0, 0 if f else None) for f in free],

@@ -22,29 +22,26 @@ validation queries.
 
 from __future__ import annotations
 
-import copy
 import warnings
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise import _core, _validate
+from rankwise import _validate
 from rankwise._estimator import Ranker
 from rankwise._hinge import minimize_hinge
 from rankwise._linear_problem import LinearProblem, features_of, kernel_of
 from rankwise._newton import (
     DENSE_UP_TO,
     Floats,
+    Solution,
     minimize,
     minimize_by_gradient,
     minimize_shrunken,
     norm,
 )
-from rankwise.data import Groups, Queries, canonical_lists
+from rankwise.data import Queries, canonical_lists
 from rankwise.losses import SquaredHingePairs, parse_loss
 from rankwise.metrics import Metric
 
@@ -114,23 +111,20 @@ class _Linear(Ranker):
         problem.factor, problem.ridge, l1 = self._strengths()
         start, first = self._start(problem)
         shrink = np.append(np.full(len(problem.inverse), l1), [0.0] * problem.has_intercept)
-        limits = {"first": first, "tol": tol, "max_iter": max_iter}
         if hasattr(problem.kernel, "set_width"):
-            found = minimize_hinge(problem, start, shrink if l1 else None, **limits)
-            self.duality_gap_ = found.gap
-            reached, measure = found.gap, "duality gap must fall to {:g} of the objective"
+            found, reached = minimize_hinge(
+                problem, start, shrink if l1 else None, first=first, tol=tol, max_iter=max_iter
+            )
+            self.duality_gap_ = reached
+            measure = "duality gap must fall to {:g} of the objective"
         else:
-            if l1:
-                problem.evaluate(start)
-                matrix = problem.matrix() if problem.n <= DENSE_UP_TO else None
-                found = minimize_shrunken(problem, start, shrink, matrix, **limits)
-            else:
-                solve = minimize if problem.has_products else minimize_by_gradient
-                found = solve(problem, start, **limits)
-                # The penalty's half of Fenchel's inequality; the loss's half is an equality.
-                self.duality_gap_ = found.gradient_norm**2 / (2 * problem.ridge * found.value)
+            found = _smooth(problem, start, shrink, first=first, tol=tol, max_iter=max_iter)
             reached = found.gradient_norm / first if first > 0 else 0.0
             measure = "gradient norm must fall to {:g} of its first value"
+            if not l1:
+                # The penalty's half of Fenchel's inequality; the loss's half is an equality.
+                gap = found.gradient_norm**2 / (2 * problem.ridge)
+                self.duality_gap_ = gap / found.value if found.value > 0 else 0.0
         self.coef_, self.intercept_ = problem.weights(found.w)
         self.n_iter_ = found.n_iter
         self.objective_ = found.value
@@ -164,6 +158,20 @@ class _Linear(Ranker):
         return np.asarray(scores + self.intercept_)
 
 
+def _smooth(
+    problem: LinearProblem, start: Floats, l1: Floats, *, first: float, tol: float, max_iter: int
+) -> Solution:
+    """The solver for a loss without corners: by what it offers and by the penalty."""
+    if l1.any():
+        problem.evaluate(start)
+        matrix = problem.matrix() if problem.n <= DENSE_UP_TO else None
+        return minimize_shrunken(
+            problem, start, l1, matrix, first=first, tol=tol, max_iter=max_iter
+        )
+    solve = minimize if problem.has_products else minimize_by_gradient
+    return solve(problem, start, first=first, tol=tol, max_iter=max_iter)
+
+
 class _Hinge:
     """The hinge of pairs, which only the solver of ``_hinge.py`` minimises."""
 
@@ -174,10 +182,12 @@ class _Hinge:
 
 SVM_LOSSES: dict[str, Any] = {"squared_hinge": SquaredHingePairs(), "hinge": _Hinge()}
 
-class LinearRanker(_Linear):
-    r"""Linear scores that minimise a ranking loss with an L2 penalty.
 
-    ``objective = sum of the loss over the queries + alpha / 2 |v|^2``, where ``v_j = w_j scale_j``
+class LinearRanker(_Linear):
+    r"""Linear scores that minimise a ranking loss with an L2, L1 or mixed penalty.
+
+    ``objective = sum of the loss over the queries
+    + alpha ((1 - l1_ratio) / 2 |v|^2 + l1_ratio sum of |v_j|)``, where ``v_j = w_j scale_j``
 
     With ``scale="std"`` the penalty acts on the weights of features divided by their standard
     deviation, so that one ``alpha`` suits features of any size; with ``scale=None`` on the weights
@@ -192,11 +202,16 @@ class LinearRanker(_Linear):
         intercept.
     alpha : float
         Strength of the penalty, above 0. As losses are sums, 1.0 is a weak penalty on large data.
+    l1_ratio : float
+        Share of the L1 penalty, from 0 (L2 alone) to 1 (L1 alone; the lasso). Above 0, features of
+        little use get a coefficient of exactly 0.
     scale : {"std", None}
     tol : float
         Stop when the norm of the gradient has fallen to ``tol`` times its norm at ``w = 0``.
     max_iter : int
         Newton steps (L-BFGS steps for a loss without ``hessian_product``).
+    warm_start : bool
+        Begin at the coefficients of the last fit.
     metric : str or Metric
         What :meth:`score` returns.
 
@@ -211,7 +226,8 @@ class LinearRanker(_Linear):
     objective_ : float
         The objective reached.
     gradient_norm_ : float
-        Norm of its gradient, relative to that at ``w = 0``.
+        Norm of its gradient (with an L1 penalty: of its least subgradient), relative to the norm
+        of the loss's gradient at ``w = 0``.
 
     Raises
     ------
@@ -282,7 +298,7 @@ class LinearRanker(_Linear):
 class RankSVM(_Linear):
     r"""Linear ranking support vector machine.
 
-    ``objective = 1/2 |w|^2 + C sum over pairs max(0, 1 - (s_i - s_j))^2``
+    ``objective = 1/2 |w|^2 + C sum over pairs max(0, 1 - (s_i - s_j))^2``, or without the square
 
     over pairs of documents of one query with ``y_i > y_j``, ``s = X w``; a document weight
     multiplies the pairs that the document wins.
@@ -293,15 +309,18 @@ class RankSVM(_Linear):
         Weight of the pairs against the penalty, above 0. The sum is over all pairs: where another
         program averages over pairs or queries, or halves the loss, convert (see
         ``docs/learning.md``).
-    loss : {"squared_hinge"}
-        The L2 loss of the literature.
+    loss : {"squared_hinge", "hinge"}
+        The literature's L2 loss, or its L1 loss (Joachims 2002).
     scale : {None, "std"}
         ``"std"`` divides each feature by its standard deviation in the objective. Features of very
         different size should be scaled, here or before.
     tol : float
-        Stop when the norm of the gradient has fallen to ``tol`` times its norm at ``w = 0``.
+        Stop when the norm of the gradient has fallen to ``tol`` times its norm at ``w = 0``; with
+        the hinge, when the duality gap has fallen to ``tol`` times the objective.
     max_iter : int
         Newton steps.
+    warm_start : bool
+        Begin at the coefficients of the last fit.
     metric : str or Metric
         What :meth:`score` returns.
 
@@ -315,7 +334,9 @@ class RankSVM(_Linear):
     objective_ : float
         The objective reached.
     gradient_norm_ : float
-        Norm of its gradient, relative to that at ``w = 0``.
+        Norm of its gradient, relative to that at ``w = 0`` (hinge: with the corner rounded off).
+    duality_gap_ : float
+        What the objective is at most above the optimum, relative to the objective.
 
     Raises
     ------
@@ -330,10 +351,11 @@ class RankSVM(_Linear):
 
     Notes
     -----
-    Trust-region truncated Newton on the primal problem. Value, gradient and Hessian products need
-    only the number of active partners of each document and sums of their scores (O(n log n)), and
-    each costs one pass over the features. Solver and preconditioner are those of
-    :class:`LinearRanker`.
+    Trust-region truncated Newton on the primal problem; for the hinge on a sequence of problems
+    whose corner is rounded less and less, with a lower bound from the dual problem at each step.
+    Value, gradient and Hessian products need only the number of active partners of each document
+    and sums of their scores (O(n log n)), and each costs one pass over the features. Solver and
+    preconditioner are those of :class:`LinearRanker`.
 
     References
     ----------
