@@ -460,6 +460,27 @@ def test_choose_by_grid_random_and_not_at_all(parts):
     assert rw.choose("random", train, valid, "ap", method="random").tried == 1
 
 
+def test_a_search_without_validation_queries_is_refused(parts):
+    train, valid, test = parts
+    for fold, options in [
+        (rw.Fold(train, None, test), {"method": "random"}),
+        (rw.Fold(train, None, test), {"n_trials": 3}),
+        (rw.Fold(train, valid, test), {"method": "tpe", "tune": False}),
+    ]:
+        with pytest.raises(ValueError, match="method and n_trials are for a search"):
+            rw.run_experiment(["ranksvm"], [fold], ["ap"], **options)
+
+
+def test_trials_share_their_bins(parts, monkeypatch):
+    import rankwise.trees as trees
+
+    made = []
+    real = trees.in_bins
+    monkeypatch.setattr(trees, "in_bins", lambda *a: (made.append(1), real(*a))[1])
+    rw.tune(TREES, *parts[:2], method="random", n_trials=4)
+    assert len(made) == 2  # training and validation queries, once
+
+
 def test_progress_counts_every_fit(parts):
     seen = []
     rw.run_experiment(

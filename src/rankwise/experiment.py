@@ -136,8 +136,7 @@ def choose(
             request, train, valid,
             metric=by, method=method, n_trials=n_trials, random_state=random_state, progress=progress,
         )  # fmt: skip
-        if found.model is None:
-            raise RuntimeError(f"choose: {request.text} was not fitted")
+        assert found.model is not None
         return Choice(
             found.model,
             found.params,
@@ -320,6 +319,13 @@ def run_experiment(
     if not measured:
         raise ValueError("run_experiment: at least one metric is needed, got none")
     by = parse_metric(select) if select is not None else measured[0]
+    if method != "grid" or n_trials is not None:
+        lacking = "tune=False" if not tune else "a fold without any"
+        if not tune or any(f.valid is None for f in folds):
+            raise ValueError(
+                "run_experiment: method and n_trials are for a search on validation queries, "
+                f"got {lacking}; leave them out"
+            )
     _check_missing(requests, folds)
     draws = n_trials or N_TRIALS
 
