@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import GroupKFold, KFold
@@ -135,7 +136,7 @@ def test_grid_is_the_loop_one_would_write(parts):
     np.testing.assert_allclose([t.value for t in tuned.trials], [v for _, v in loop], atol=1e-12)
     assert tuned.params == max(loop, key=lambda row: row[1])[0]
     expected = rw.RankSVM(**tuned.params).fit(train)
-    np.testing.assert_allclose(tuned.model.coef_, expected.coef_, rtol=1e-3)
+    np.testing.assert_allclose(tuned.model.coef_, expected.coef_, rtol=1e-3, atol=1e-4)
     assert tuned.model.metric == by
 
 
@@ -377,8 +378,10 @@ def test_a_finished_search_is_read_without_a_fit_but_the_last(parts, tmp_path, m
     path = tmp_path / "s.db"
     first = rw.tune("ranksvm", train, valid, method="random", n_trials=5, study=path)
     fits = []
-    real = rw.RankSVM._fit
-    monkeypatch.setattr(rw.RankSVM, "_fit", lambda self, *a: (fits.append(1), real(self, *a))[1])
+    real = rw.RankSVM.fit_in_search
+    monkeypatch.setattr(
+        rw.RankSVM, "fit_in_search", lambda self, *a: (fits.append(1), real(self, *a))[1]
+    )
     again = rw.tune("ranksvm", train, valid, method="random", n_trials=5, study=path)
     assert results(again) == results(first)
     assert len(fits) == 1
@@ -479,6 +482,36 @@ def test_trials_share_their_bins(parts, monkeypatch):
     monkeypatch.setattr(trees, "in_bins", lambda *a: (made.append(1), real(*a))[1])
     rw.tune(TREES, *parts[:2], method="random", n_trials=4)
     assert len(made) == 2  # training and validation queries, once
+
+
+@pytest.mark.parametrize("ranker", [rw.LinearRanker("ranknet"), rw.RankSVM(scale="std")])
+def test_a_grid_walks_along_the_penalties(ranker, parts):
+    """Each fit starts where the one before it ended: fewer steps, the same models."""
+    train, valid, _ = parts
+    name, values = next(
+        (n, v)
+        for n, v in {"alpha": [30.0, 10.0, 3.0, 1.0], "C": [1e-2, 3e-2, 0.1, 0.3]}.items()
+        if n in ranker.get_params()
+    )
+    steps: dict[bool, list[int]] = {True: [], False: []}
+    seen = {}
+    real = type(ranker)._solve
+
+    def solve(self, problem, *rest):
+        real(self, problem, *rest)
+        steps[self.warm_start].append(self.n_iter_)
+        seen[self.warm_start, getattr(self, name)] = self.coef_
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(ranker), "_solve", solve)
+        tuned = rw.tune(ranker, train, valid, space={name: values}, method="grid")
+        for value in values:
+            sklearn.base.clone(ranker).set_params(**{name: value}).fit(train)
+    assert len(steps[True]) == len(values) - 1  # the first one starts from zero
+    assert sum(steps[True]) < sum(steps[False][-len(values) + 1 :])
+    for value in values[1:]:
+        np.testing.assert_allclose(seen[True, value], seen[False, value], rtol=0.02, atol=2e-3)
+    assert tuned.model.warm_start is False
 
 
 def test_progress_counts_every_fit(parts):

@@ -213,7 +213,12 @@ class Request:
 
     def make(self, params: Mapping[str, Any] | None = None, **defaults: Any) -> Ranker:
         """An unfitted ranker; ``defaults`` apply where the ranker takes them and nothing else is said."""
-        ranker = self.recipe.make(**self.fixed, **(params or {}))
+        chosen = params or {}
+        nested = {
+            k: v for k, v in chosen.items() if "__" in k
+        }  # parameters of a part of the ranker
+        ranker = self.recipe.make(**self.fixed, **{k: chosen[k] for k in chosen if k not in nested})
+        ranker.set_params(**nested)
         known = ranker.get_params(deep=False)
         rest = {k: v for k, v in defaults.items() if k in known and k not in self.fixed}
         return ranker.set_params(**rest) if rest else ranker
