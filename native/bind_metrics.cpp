@@ -11,6 +11,7 @@
 #include "metrics_ranking.hpp"
 #include "metrics_trec.hpp"
 #include "metrics_values.hpp"
+#include "names.hpp"
 #include "parallel.hpp"
 
 namespace {
@@ -64,20 +65,6 @@ const std::map<std::string, Gain> kGains = {
     {"table", Gain::table},
     {"excess", Gain::excess},
 };
-
-const std::map<std::string, Ties> kTies = {
-    {"average", Ties::average},
-    {"stable", Ties::stable},
-    {"worst", Ties::worst},
-    {"best", Ties::best},
-};
-
-template <class Value>
-Value look_up(const std::map<std::string, Value>& names, const std::string& name) {
-    const auto found = names.find(name);
-    if (found == names.end()) throw nb::value_error(("unknown name '" + name + "'").c_str());
-    return found->second;
-}
 
 void make_request(Request* self, const std::string& function, int64_t k, double rel,
                   double parameter, double neutral, const std::string& gain, bool cut_short,

@@ -14,6 +14,7 @@ void bind_losses(nb::module_& m);
 void bind_hinge(nb::module_& m);
 void bind_lambdas(nb::module_& m);
 void bind_scoring(nb::module_& m);
+void bind_weak(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() =
@@ -31,4 +32,5 @@ NB_MODULE(_core, m) {
     bind_hinge(m);
     bind_lambdas(m);
     bind_scoring(m);
+    bind_weak(m);
 }

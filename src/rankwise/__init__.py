@@ -9,11 +9,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rankwise.ascent import CoordinateAscent as CoordinateAscent
     from rankwise.baselines import FeatureRanker as FeatureRanker
     from rankwise.baselines import PointwiseRanker as PointwiseRanker
     from rankwise.baselines import RandomRanker as RandomRanker
     from rankwise.bins import BinnedQueries as BinnedQueries
     from rankwise.bins import bin_queries as bin_queries
+    from rankwise.boosting import AdaRank as AdaRank
+    from rankwise.boosting import RankBoost as RankBoost
     from rankwise.comparison import Comparison as Comparison
     from rankwise.comparison import compare as compare
     from rankwise.data import Groups as Groups
@@ -99,8 +102,10 @@ if TYPE_CHECKING:
 
 # module -> public names; the one list of what rankwise offers.
 _PUBLIC = {
+    "ascent": ["CoordinateAscent"],
     "baselines": ["FeatureRanker", "PointwiseRanker", "RandomRanker"],
     "bins": ["BinnedQueries", "bin_queries"],
+    "boosting": ["AdaRank", "RankBoost"],
     "comparison": ["Comparison", "compare"],
     "data": [
         "Groups",

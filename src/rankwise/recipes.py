@@ -8,7 +8,7 @@ in which a random or model-based search looks for them.
 >>> rw.make_ranker("ranksvm(C=0.1)")
 RankSVM(C=0.1)
 >>> sorted(rw.RECIPES)
-['lambdamart', 'linear', 'listnet', 'mart', 'random', 'ranknet', 'ranksvm']
+['adarank', 'coordinate_ascent', 'lambdamart', 'linear', 'listnet', 'mart', 'random', 'rankboost', 'ranknet', 'ranksvm']
 """
 
 from __future__ import annotations
@@ -92,6 +92,24 @@ def _ranksvm(**params: Any) -> Ranker:
     return RankSVM(**params)
 
 
+def _rankboost(**params: Any) -> Ranker:
+    from rankwise.boosting import RankBoost
+
+    return RankBoost(**params)
+
+
+def _adarank(**params: Any) -> Ranker:
+    from rankwise.boosting import AdaRank
+
+    return AdaRank(**params)
+
+
+def _coordinate_ascent(**params: Any) -> Ranker:
+    from rankwise.ascent import CoordinateAscent
+
+    return CoordinateAscent(**params)
+
+
 def _trees(loss: str) -> Callable[..., Ranker]:
     def make(**params: Any) -> Ranker:
         from rankwise.trees import TreeRanker
@@ -164,6 +182,28 @@ RECIPES: dict[str, Recipe] = {
             _ranksvm,
             {"scale": (None, "std"), "C": _C},
             ranges={"C": Range(1e-6, 10, log=True)},
+        ),
+        Recipe(
+            "rankboost",
+            "pairwise: thresholds on single features, boosted on the exponential loss of pairs",
+            "Freund et al. 2003, JMLR 4",
+            _rankboost,
+            {"n_estimators": (1000,), "early_stopping_rounds": (100,)},
+            missing=True,
+        ),
+        Recipe(
+            "adarank",
+            "listwise: linear scores, single features boosted for a metric",
+            "Xu & Li 2007, SIGIR",
+            _adarank,
+            {"objective": ("ap", "ndcg@10"), "repeats": ("apart", "never")},
+        ),
+        Recipe(
+            "coordinate_ascent",
+            "listwise: linear scores, one weight at a time moved to where a metric is best",
+            "Metzler & Croft 2007, Information Retrieval 10(3)",
+            _coordinate_ascent,
+            {"objective": ("ap", "ndcg@10")},
         ),
         Recipe(
             "mart",

@@ -44,11 +44,14 @@ from rankwise.metrics import Metric, parse_metric
 
 # What may be in a file: class -> module. Nothing else is ever made.
 CLASSES = {
+    "AdaRank": "boosting",
+    "CoordinateAscent": "ascent",
     "FeatureRanker": "baselines",
     "LinearRanker": "linear",
     "PointwiseRanker": "baselines",
     "QueryScaler": "prepare",
     "RandomRanker": "baselines",
+    "RankBoost": "boosting",
     "RankSVM": "linear",
     "TreeRanker": "trees",
 }
