@@ -173,7 +173,8 @@ class Sweep {
     bool settle() {
         const auto m = static_cast<int64_t>(entries_.size());
         const auto after = [](const Entry& a, const Entry& b) {
-            return a.before > b.before || (a.before == b.before && tie_key(a.label) < tie_key(b.label));
+            return a.before > b.before ||
+                   (a.before == b.before && tie_key(a.label) < tie_key(b.label));
         };
         for (int64_t p = 1; p < m; ++p) {
             if (!after(entries_[p - 1], entries_[p])) continue;
@@ -198,9 +199,9 @@ class Sweep {
     Ranker ranker_;
     Ranking ranking_;
     int64_t start_ = 0, n_ = 0;
-    std::vector<Entry> entries_;           // by rank
-    std::vector<int64_t> slots_, order_;   // document of each slot
-    std::vector<int32_t> place_, at_;      // place of each slot among the entries, and back
+    std::vector<Entry> entries_;          // by rank
+    std::vector<int64_t> slots_, order_;  // document of each slot
+    std::vector<int32_t> place_, at_;     // place of each slot among the entries, and back
     std::vector<Meeting> meetings_;
 };
 

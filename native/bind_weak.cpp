@@ -19,8 +19,8 @@ using namespace nb::literals;
 
 void check_length(const char* name, size_t length, size_t expected) {
     if (length != expected)
-        throw nb::value_error((std::string(name) + " must have length " + std::to_string(expected))
-                                  .c_str());
+        throw nb::value_error(
+            (std::string(name) + " must have length " + std::to_string(expected)).c_str());
 }
 
 // --- RankBoost ------------------------------------------------------------------------------
@@ -53,8 +53,8 @@ std::tuple<int64_t, int64_t, bool, double> stump(In2<Bin> bins, In<int64_t> n_th
         if (last < 1 || (n > 0 && *std::max_element(row, row + n) > last))
             throw nb::value_error("a bin must be at most its feature's number of thresholds + 1");
     }
-    const Stump best = best_stump(bins.data(), n_thresholds.data(), d, n, potential.data(),
-                                  n_threads);
+    const Stump best =
+        best_stump(bins.data(), n_thresholds.data(), d, n, potential.data(), n_threads);
     return {best.feature, best.threshold, best.missing, best.gain};
 }
 
@@ -81,12 +81,9 @@ Out2<double> along(const Request& metric, const std::string& ties, bool full, bo
     return values;
 }
 
-std::tuple<Out<double>, Out<double>, Out<double>> breaks(const Request& metric,
-                                                         const std::string& ties, bool full,
-                                                         bool pooled, In<double> label,
-                                                         In<double> score, In<double> column,
-                                                         In<int64_t> offsets, In<double> weight,
-                                                         int n_threads) {
+std::tuple<Out<double>, Out<double>, Out<double>> breaks(
+    const Request& metric, const std::string& ties, bool full, bool pooled, In<double> label,
+    In<double> score, In<double> column, In<int64_t> offsets, In<double> weight, int n_threads) {
     const Line line = make_line(metric, ties, full, pooled, label, score, column, offsets);
     check_length("weight", weight.shape(0), static_cast<size_t>(line.n_queries));
     auto first = new_array<double>(static_cast<size_t>(line.n_queries));
@@ -116,9 +113,9 @@ void bind_weak(nb::module_& m) {
           "potential"_a.noconvert(), "n_threads"_a = 0, doc);
     m.def("best_stump", &stump<uint16_t>, "bins"_a.noconvert(), "n_thresholds"_a.noconvert(),
           "potential"_a.noconvert(), "n_threads"_a = 0, doc);
-    m.def("metric_along", &along, "metric"_a, "ties"_a, "full"_a, "pooled"_a,
-          "label"_a.noconvert(), "score"_a.noconvert(), "column"_a.noconvert(),
-          "offsets"_a.noconvert(), "steps"_a.noconvert(), "n_threads"_a = 0,
+    m.def("metric_along", &along, "metric"_a, "ties"_a, "full"_a, "pooled"_a, "label"_a.noconvert(),
+          "score"_a.noconvert(), "column"_a.noconvert(), "offsets"_a.noconvert(),
+          "steps"_a.noconvert(), "n_threads"_a = 0,
           "Values (n_steps, n_queries) of the metric at score + step * column.");
     m.def("metric_breaks", &breaks, "metric"_a, "ties"_a, "full"_a, "pooled"_a,
           "label"_a.noconvert(), "score"_a.noconvert(), "column"_a.noconvert(),

@@ -13,8 +13,7 @@ namespace rankwise {
 template <class Value>
 Value look_up(const std::map<std::string, Value>& names, const std::string& name) {
     const auto found = names.find(name);
-    if (found == names.end())
-        throw nanobind::value_error(("unknown name '" + name + "'").c_str());
+    if (found == names.end()) throw nanobind::value_error(("unknown name '" + name + "'").c_str());
     return found->second;
 }
 

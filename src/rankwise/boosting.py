@@ -226,10 +226,10 @@ class RankBoost(Ranker):
         Examples
         --------
         >>> import rankwise as rw
-        >>> model = rw.RankBoost(n_estimators=2).fit(rw.make_queries())
+        >>> model = rw.RankBoost(n_estimators=3).fit(rw.make_queries())
         >>> thresholds, values, missing = model.steps(0)
         >>> thresholds.round(2), values.round(2), missing
-        (array([0.2 , 1.27]), array([0.  , 0.46, 0.79]), 0.0)
+        (array([0.16, 0.55]), array([0.  , 0.39, 0.64]), 0.0)
         """
         check_is_fitted(self, "alphas_")
         feature = int(
@@ -460,7 +460,7 @@ class AdaRank(Ranker):
     >>> queries = rw.make_queries()
     >>> model = rw.AdaRank("ap", n_estimators=3).fit(queries)
     >>> model.features_, model.alphas_.round(3)
-    (array([0, 0, 0]), array([0.525, 0.525, 0.525]))
+    (array([0, 1]), array([0.813, 0.625]))
     """
 
     coef_: Floats
