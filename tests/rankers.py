@@ -24,16 +24,13 @@ RANKERS = {
     "linear squared hinge": rw.LinearRanker("squared_hinge", scale=None),
     "linear l1": rw.LinearRanker("ranknet", alpha=5.0, l1_ratio=0.5),
     "ranksvm": rw.RankSVM(C=0.1),
-<<<<<<< HEAD
     "ranksvm hinge": rw.RankSVM(C=0.1, loss="hinge", tol=1e-3, max_iter=1000),
-=======
     "rankboost": rw.RankBoost(n_estimators=20, n_jobs=1),
     "adarank": rw.AdaRank("ap", n_estimators=10),
     "coordinate ascent": rw.CoordinateAscent(n_restarts=2, max_iter=2, random_state=0, n_jobs=1),
     "coordinate ascent steps": rw.CoordinateAscent(
         search="steps", n_restarts=1, max_iter=2, random_state=0, n_jobs=1
     ),
->>>>>>> b9475e7 (RankBoost, AdaRank, coordinate ascent: first version)
     # One thread: lists this short are done before another has woken up.
     "trees squared": rw.TreeRanker("squared", n_estimators=10, num_leaves=8, n_jobs=1),
     "lambdamart": rw.TreeRanker(n_estimators=10, num_leaves=8, n_jobs=1),
@@ -89,12 +86,9 @@ EXPECTED_FAILURES = {
     "linear squared hinge": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "linear l1": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "ranksvm": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
-<<<<<<< HEAD
     "ranksvm hinge": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
-=======
     "rankboost": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "adarank": {"check_fit2d_1sample": _ONE},
     "coordinate ascent": dict.fromkeys(_WEIGHTS, _MEAN) | {"check_fit2d_1sample": _ONE},
     "coordinate ascent steps": dict.fromkeys(_WEIGHTS, _MEAN) | {"check_fit2d_1sample": _ONE},
->>>>>>> b9475e7 (RankBoost, AdaRank, coordinate ascent: first version)
 }
