@@ -211,9 +211,9 @@ class CoordinateAscent(Ranker):
         self.validation_scores_ = np.array(path.shown) if path.shown else None
 
     def _score(self, X: Any) -> Floats:
-        from rankwise.linear import _features
+        from rankwise._linear_problem import features_of
 
-        return np.asarray(_features(X).scores(self.coef_))
+        return np.asarray(features_of(X).scores(self.coef_))
 
 
 class _Pass(NamedTuple):
@@ -251,9 +251,9 @@ class _Shown:
     """The watched metric on the validation queries."""
 
     def __init__(self, valid: Queries, metric: Metric, inverse: Floats) -> None:
-        from rankwise.linear import _features
+        from rankwise._linear_problem import features_of
 
-        self.features, self.metric, self.inverse = _features(valid.X), metric, inverse
+        self.features, self.metric, self.inverse = features_of(valid.X), metric, inverse
         self.y, self.groups = valid.y, valid.groups
 
     def __call__(self, w: Floats) -> float:
@@ -267,12 +267,15 @@ class _Lines:
     def __init__(
         self, where: str, train: Queries, metric: Metric, scale: str | None, threads: int
     ) -> None:
-        from rankwise.linear import _features, _moments
+        from rankwise._linear_problem import _moments, features_of
 
         self.target = _Target(where, metric, train)
         self.d, self.offsets, self.threads = train.n_features, train.offsets, threads
-        varies = np.asarray(_features(train.X).varying_within(train.offsets))
-        deviation = _moments(train.X)[1] if scale == "std" else np.ones(self.d)
+        features = features_of(train.X)
+        varies = np.asarray(features.varying_within(train.offsets))
+        deviation = (
+            _moments(features, train.n_docs, self.d)[1] if scale == "std" else np.ones(self.d)
+        )
         self.inverse = np.zeros(self.d)
         np.divide(1.0, deviation, out=self.inverse, where=varies & (deviation > 0))
         # Features that no order depends on keep the weight 0.
