@@ -197,6 +197,28 @@ def test_folds_measure_every_query_by_a_ranker_that_has_not_seen_it(parts):
     np.testing.assert_array_equal(tuned.model.coef_, alone.coef_)
 
 
+def test_one_choice_for_published_folds(parts):
+    queries = rw.concatenate(list(parts))
+    folds = [(train, valid) for train, valid, _ in queries.folds(3)]
+    tuned = rw.tune(rw.RankSVM(), folds, space={"C": [0.01, 1.0]}, method="grid", metric="ap")
+    assert tuned.n_folds == 3 and tuned.n_queries == 60 and tuned.model is None
+    by = rw.parse_metric("ap")
+    for trial in tuned.trials:
+        values = [
+            by.per_query(
+                valid.y, rw.RankSVM(**trial.params).fit(train).predict(valid), qid=valid.groups
+            )
+            for train, valid in folds
+        ]
+        np.testing.assert_allclose(trial.per_query, np.concatenate(values), atol=1e-9)
+    with pytest.raises(ValueError, match="must hold different queries, got 36 in both"):
+        rw.tune("ranksvm", [(queries.take(range(36)), queries)], method="grid")
+    with pytest.raises(ValueError, match="a list of folds must come alone"):
+        rw.tune("ranksvm", folds, cv=3, method="grid")
+    with pytest.raises(TypeError, match="folds must be pairs"):
+        rw.tune("ranksvm", [queries], method="grid")
+
+
 def test_after_folds_trees_stop_where_the_folds_stopped(parts):
     train = parts[0]
     tuned = rw.tune(TREES, train, cv=3, method="random", n_trials=2)
@@ -304,7 +326,7 @@ def test_what_a_ranker_refuses_is_a_failed_trial(parts):
         ({"random_state": -1}, ValueError, "random_state must be"),
         ({"cv": 3}, ValueError, "valid and cv must not be given together"),
         ({"valid": None, "cv": 1}, ValueError, "cv must be"),
-        ({"train": [1]}, TypeError, "train must be a Queries"),
+        ({"train": 3}, TypeError, "train must be a Queries"),
         ({"metric": "ndgc"}, ValueError, "unknown metric"),
     ],
 )  # fmt: skip
@@ -577,6 +599,20 @@ def test_tune_by_folds_and_a_space_of_ones_own(capsys, files):
     assert result["folds"] == 3 and result["model"] is None and result["queries"] == 30
     assert all(0.1 <= t["params"]["alpha"] <= 100 for t in result["trials"])
     assert result["space"] == {"alpha": "0.1..100 log", "scale": [None, "std"]}
+
+
+def test_tune_a_folder_of_folds(capsys, files, parts):
+    Path("letor").mkdir()
+    for i, part in enumerate(parts, 1):
+        Path(f"letor/S{i}.txt").write_text(letor(part))
+    code, out, err = run(
+        capsys, "tune", "letor", "ranksvm(scale=None)", "--method", "grid", "--json"
+    )
+    assert code == 0, err
+    result = json.loads(out)
+    assert result["folds"] == 3 and result["queries"] == 60 and len(result["trials"]) == 8
+    code, _, err = run(capsys, "tune", "letor", "ranksvm", "-o", "model.rw")
+    assert code == 2 and "must not be given together" in err
 
 
 def test_compare_searches_in_each_fold(capsys, files):

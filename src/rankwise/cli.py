@@ -252,11 +252,16 @@ def _add_tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         """
 rankwise tune train.txt lambdamart --valid vali.txt --trials 50 --output model.rw
 rankwise tune all.txt ranksvm --cv 5 --method grid --metric ap
+rankwise tune MQ2008/ ranksvm --method grid --metric ap --preset letor4      (one choice for all folds)
 rankwise tune all.txt lambdamart --study search.db --picture search.png   (go on with the same line)
 rankwise tune all.txt "lambdamart(n_estimators=300)" --space "num_leaves=8..64 log integer" --method random
 """,
     )
-    p.add_argument("data", help="training queries, '-' for standard input")
+    p.add_argument(
+        "data",
+        help="training queries, '-' for standard input, or a LETOR folder of folds: one set of "
+        "parameters for all of them, by their validation queries",
+    )
     p.add_argument(
         "ranker",
         help="ranker, parameters in brackets are fixed, see 'rankwise rankers'",

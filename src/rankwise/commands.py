@@ -232,7 +232,6 @@ def _scaled(fold: Fold, method: str) -> Fold:
 def _folds(args: argparse.Namespace) -> list[Fold]:
     """The folds that the arguments describe: explicit ones, a folder, one file, or three files."""
     from rankwise.experiment import Fold
-    from rankwise.folds import read_folds
 
     if args.fold:
         _refuse(args, "--fold", ("data", "valid", "test", "folds"))
@@ -247,7 +246,7 @@ def _folds(args: argparse.Namespace) -> list[Fold]:
         raise ValueError("name a training file, a LETOR folder, or folds with --fold; see --help")
     if Path(args.data).is_dir():
         _refuse(args, "a folder of folds", ("valid", "test", "folds"))
-        return [Fold(*parts) for parts in read_folds(args.data, **_reading_options(args))]
+        return _folds_of(args.data, args)
     if args.folds is not None:
         _refuse(args, "--folds", ("valid", "test"))
         parts = _read(args, args.data).folds(args.folds, rng=args.seed)
@@ -259,6 +258,13 @@ def _folds(args: argparse.Namespace) -> list[Fold]:
     names = [args.data, args.test] + ([args.valid] if args.valid else [])
     train, test, *valid = _read_alike(args, names)
     return [Fold(train, valid[0] if valid else None, test)]
+
+
+def _folds_of(folder: str, args: argparse.Namespace) -> list[Fold]:
+    from rankwise.experiment import Fold
+    from rankwise.folds import read_folds
+
+    return [Fold(*parts) for parts in read_folds(folder, **_reading_options(args))]
 
 
 def _refuse(args: argparse.Namespace, what: str, others: tuple[str, ...]) -> None:
@@ -423,7 +429,13 @@ def tune(args: argparse.Namespace) -> None:
         from rankwise.plots import file_kind
 
         file_kind(args.picture)  # a bad ending is said before the search, not after it
-    data, *valid = _read_alike(args, [args.data] + ([args.valid] if args.valid else []))
+    data: Any
+    valid: list[Queries] = []
+    if Path(args.data).is_dir():
+        _refuse(args, "a folder of folds", ("valid", "cv", "output"))
+        data = [(fold.train, fold.valid) for fold in _folds_of(args.data, args)]
+    else:
+        data, *valid = _read_alike(args, [args.data] + ([args.valid] if args.valid else []))
     try:
         with Progress(quiet=args.quiet) as progress:
             tuned = search(

@@ -110,7 +110,8 @@ class Tuned:
     n_queries, n_folds : int
         Validation queries, and the folds they came in (1: given apart).
     model : Ranker or None
-        Fitted with the best parameters to the training queries; None for ``refit=False``.
+        Fitted with the best parameters to the training queries; None for ``refit=False`` and for
+        a list of folds.
     """
 
     ranker: str
@@ -192,7 +193,7 @@ class Tuned:
 
 def tune(
     ranker: str | Request | Ranker,
-    train: Queries,
+    train: Queries | Sequence[Part],
     valid: Queries | None = None,
     *,
     cv: Any = None,
@@ -213,7 +214,9 @@ def tune(
     ranker : str or Ranker
         Name of a recipe with the parameters to fix, such as ``"lambdamart(learning_rate=0.1)"``, or
         a ranker, whose ``space`` must then be given.
-    train : Queries
+    train : Queries, or list of (train, valid)
+        A list of pairs, such as those of a published collection, is searched for one set of
+        parameters that is best over all folds.
     valid : Queries, optional
         What the trials are measured on, and early stopping goes by.
     cv : int or splitter, optional
@@ -240,7 +243,8 @@ def tune(
         trials can be added later. It refuses other data and other searches.
     refit : bool
         Whether to return the ranker fitted with the best parameters: to ``train``, with ``valid`` to
-        stop by; after folds to all of ``train``, stopping where the folds stopped on average.
+        stop by; after folds to all of ``train``, stopping where the folds stopped on average. For a
+        list of pairs there is none.
     progress : callable, optional
         Called as ``progress(done, total, text)`` before each trial.
 
@@ -313,7 +317,7 @@ def tune(
         raise ValueError(
             f"{where}: no trial could be fitted; the first one says: {trials[0].error}"
         )
-    model = fits.refit(best, train) if refit else None
+    model = fits.refit(best, train) if refit and isinstance(train, Queries) else None
     return Tuned(
         request.text,
         request.chosen(best.params),
@@ -701,8 +705,10 @@ def _count(where: str, method: str, space: dict[str, Any], n_trials: int | None)
     return int(_validate.number(where, "n_trials", n_trials, low=1, integer=True))
 
 
-def _parts(where: str, train: Queries, valid: Queries | None, cv: Any) -> list[Part]:
+def _parts(where: str, train: Any, valid: Any, cv: Any) -> list[Part]:
     """What each trial is fitted to and measured on."""
+    if isinstance(train, list | tuple) and len(train):
+        return _pairs(where, train, valid, cv)
     for name, queries in (("train", train), ("valid", valid)):
         if not isinstance(queries, Queries) and not (name == "valid" and queries is None):
             raise TypeError(
@@ -713,6 +719,30 @@ def _parts(where: str, train: Queries, valid: Queries | None, cv: Any) -> list[P
         if cv is not None:
             raise ValueError(f"{where}: valid and cv must not be given together; leave one out")
         return [(train, valid)]
+    return _split(where, train, cv)
+
+
+def _pairs(where: str, folds: Sequence[Any], valid: Any, cv: Any) -> list[Part]:
+    """The folds that the user gives."""
+    if valid is not None or cv is not None:
+        raise ValueError(f"{where}: a list of folds must come alone, got valid or cv as well")
+    for fold in folds:
+        pair = isinstance(fold, list | tuple) and len(fold) == 2
+        if not pair or not all(isinstance(part, Queries) for part in fold):
+            raise TypeError(
+                f"{where}: folds must be pairs (train, valid) of Queries, got {type(fold).__name__}"
+            )
+        shared = np.intersect1d(fold[0].ids, fold[1].ids)
+        if len(shared):
+            raise ValueError(
+                f"{where}: train and valid of a fold must hold different queries, got "
+                f"{len(shared)} in both, such as {shared[0]}"
+            )
+    return [(fold[0], fold[1]) for fold in folds]
+
+
+def _split(where: str, train: Queries, cv: Any) -> list[Part]:
+    """Folds of whole queries."""
     from rankwise.prepare import QueryKFold
 
     splitter = 5 if cv is None else cv
