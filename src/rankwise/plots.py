@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise import _validate
@@ -529,7 +529,7 @@ def plot_search(tuned: Tuned, *, path: str | os.PathLike[str] | None = None) -> 
     panels += [(name, [t.params[name] for t in trials]) for name in varied]
     for axes, (name, at) in zip(grid.flat, panels, strict=False):
         _clean(axes, grid_axis="y")
-        places = _places(axes, at)
+        places = _places(axes, at, getattr(tuned.space.get(name), "log", False))
         axes.plot(places, values, "o", ms=4.5, mfc=FAINT, mec=MUTED, mew=0.8, ls="")
         best = [i for i, t in enumerate(trials) if t.number == tuned.best.number]
         if tuned.interval is not None:
@@ -551,7 +551,7 @@ def plot_search(tuned: Tuned, *, path: str | os.PathLike[str] | None = None) -> 
     return _saved(figure, path, kind)
 
 
-def _places(axes: Any, values: list[Any]) -> Floats:
+def _places(axes: Any, values: list[Any], log: bool) -> Floats:
     """Where values stand on the horizontal axis: numbers as they are, others one tick each."""
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     if not numbers:
@@ -560,8 +560,12 @@ def _places(axes: Any, values: list[Any]) -> Floats:
         axes.set_xlim(-0.5, len(kinds) - 0.5)
         return np.array([float(kinds.index(str(v))) for v in values])
     places = np.array(values, dtype=np.float64)
-    if places.min() > 0 and places.max() / places.min() > 50:
+    if log or (places.min() > 0 and places.max() / places.min() > 50):
         axes.set_xscale("log")
+        if places.max() / places.min() < 50:
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+            axes.xaxis.set_minor_locator(NullLocator())
     return places
 
 
