@@ -31,6 +31,8 @@ RANKERS = {
     "coordinate ascent steps": rw.CoordinateAscent(
         search="steps", n_restarts=1, max_iter=2, random_state=0, n_jobs=1
     ),
+    "kernel ranksvm": rw.KernelRankSVM("rbf", C=0.1),
+    "kernel ranksvm hinge": rw.KernelRankSVM("laplacian", C=0.1, loss="hinge", tol=1e-3),
     # One thread: lists this short are done before another has woken up.
     "trees squared": rw.TreeRanker("squared", n_estimators=10, num_leaves=8, n_jobs=1),
     "lambdamart": rw.TreeRanker(n_estimators=10, num_leaves=8, n_jobs=1),
@@ -86,6 +88,8 @@ EXPECTED_FAILURES = {
     "linear squared hinge": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "linear l1": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "ranksvm": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
+    "kernel ranksvm": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
+    "kernel ranksvm hinge": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "ranksvm hinge": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "rankboost": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "adarank": {"check_fit2d_1sample": _ONE},

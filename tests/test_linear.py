@@ -425,6 +425,9 @@ class Rosenbrock:
         hessian = np.array([[1200 * x * x - 400 * y + 2, -400 * x], [-400 * x, 200]])
         return hessian @ u
 
+    def dot(self, a, b):
+        return float(a @ b)
+
     def preconditioner(self):
         return lambda r: r
 

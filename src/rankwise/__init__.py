@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rankwise.formats import write as write
     from rankwise.formats import write_letor as write_letor
     from rankwise.formats import write_npz as write_npz
+    from rankwise.kernel_ranksvm import KernelRankSVM as KernelRankSVM
     from rankwise.lambdas import LambdaRank as LambdaRank
     from rankwise.linear import LinearRanker as LinearRanker
     from rankwise.linear import RankSVM as RankSVM
@@ -120,6 +121,7 @@ _PUBLIC = {
     "experiment": ["Fold", "choose", "run_experiment"],
     "folds": ["FoldPaths", "fold_paths", "read_folds"],
     "formats": ["read", "read_letor", "read_npz", "write", "write_letor", "write_npz"],
+    "kernel_ranksvm": ["KernelRankSVM"],
     "lambdas": ["LambdaRank"],
     "linear": ["LinearRanker", "RankSVM"],
     "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],

@@ -17,17 +17,37 @@ gap falls like ``mu^2`` on large data, where cutting planes (Joachims 2006) need
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
-from rankwise._linear_problem import LinearProblem
-from rankwise._newton import DENSE_UP_TO, Floats, Solution, dot, minimize, minimize_shrunken, norm
+from rankwise._newton import (
+    DENSE_UP_TO,
+    Floats,
+    Objective,
+    Solution,
+    dot,
+    minimize,
+    minimize_shrunken,
+)
 
 # At zero weights every pair (t = 1) is inside the first parabola.
 _FIRST_WIDTH, _LAST_WIDTH = 1.5, 1e-10
 # Of the gap, what may be left over from minimising the rounded problem.
 _SHARE = 0.1
 _STALLED = 5  # rounds that bring nothing: rounding errors are all there is
+
+
+class HingeProblem(Objective, Protocol):
+    """``factor * kernel(scores) + ridge / 2 |w|^2`` with a :class:`SmoothHinge` as its kernel."""
+
+    kernel: Any
+    factor: float
+    ridge: float
+    inverse: Floats
+    n: int
+
+    def matrix(self) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -49,7 +69,7 @@ class _Best:
 
 
 def minimize_hinge(
-    problem: LinearProblem,
+    problem: HingeProblem,
     start: Floats,
     l1: Floats | None,
     *,
@@ -98,7 +118,7 @@ def minimize_hinge(
 
 
 def _ahead(
-    problem: LinearProblem, w: Floats, l1: Floats | None, change: Floats, share: float
+    problem: HingeProblem, w: Floats, l1: Floats | None, change: Floats, share: float
 ) -> Floats:
     """The minimum moves almost linearly with the width: one step ahead, where that is lower.
 
@@ -114,7 +134,7 @@ def _ahead(
 
 
 def _rounded(
-    problem: LinearProblem,
+    problem: HingeProblem,
     start: Floats,
     l1: Floats | None,
     matrix: Floats | None,
@@ -131,7 +151,7 @@ def _rounded(
         )
 
     def done(gradient: Floats) -> bool:
-        left = dot(gradient, gradient) / (2 * problem.ridge)
+        left = problem.dot(gradient, gradient) / (2 * problem.ridge)
         slack = problem.factor * problem.kernel.slack()
         wanted = tol * problem.factor * problem.kernel.hinge()
         return bool(left <= 0.5 * _SHARE * max(slack, wanted))
@@ -139,14 +159,14 @@ def _rounded(
     return minimize(problem, start, first=first, tol=0.0, max_iter=steps, done=done)
 
 
-def _gap(problem: LinearProblem, w: Floats, l1: Floats | None) -> tuple[float, float, float]:
+def _gap(problem: HingeProblem, w: Floats, l1: Floats | None) -> tuple[float, float, float]:
     """The hinge objective, its duality gap, and the part of it the penalty's side is to blame for."""
     _, gradient = problem.evaluate(w)
     kernel, factor, ridge = problem.kernel, problem.factor, problem.ridge
     hinge, slack = factor * kernel.hinge(), factor * kernel.slack()
     if l1 is None:
-        kept = norm(gradient) ** 2 / (2 * ridge)
-        return hinge + 0.5 * ridge * dot(w, w), kept + slack, kept
+        kept = problem.dot(gradient, gradient) / (2 * ridge)
+        return hinge + 0.5 * ridge * problem.dot(w, w), kept + slack, kept
     penalty = 0.5 * ridge * dot(w, w) + dot(l1, np.abs(w))
     u = ridge * w - gradient
     over = np.maximum(np.abs(u) - l1, 0.0)

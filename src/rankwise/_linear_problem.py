@@ -64,6 +64,8 @@ class LinearProblem:
         self.n = d + has_intercept
         self.curvature = np.zeros(0)
 
+    dot = staticmethod(dot)
+
     @property
     def has_products(self) -> bool:
         return hasattr(self.kernel, "product_linear")

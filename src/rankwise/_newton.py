@@ -27,7 +27,11 @@ Floats = NDArray[np.float64]
 
 
 class Objective(Protocol):
-    """A function of the weights. Products are with the Hessian at the point last evaluated."""
+    """A function of the weights. Products are with the Hessian at the point last evaluated;
+    gradients and products belong to the inner product ``dot``.
+    """
+
+    def dot(self, a: Floats, b: Floats) -> float: ...
 
     def evaluate(self, w: Floats) -> tuple[float, Floats]: ...
 
@@ -76,21 +80,25 @@ def minimize(
     """Stops where the norm of the gradient is at most ``tol * first`` (or where ``done(gradient)``
     says so), after ``max_iter`` steps, or where rounding leaves nothing to gain.
     """
+
+    def length_of(a: Floats) -> float:
+        return norm(a) if objective.dot is dot else float(np.sqrt(max(objective.dot(a, a), 0.0)))
+
     w = start
     value, gradient = objective.evaluate(w)
-    size = norm(gradient)
+    size = length_of(gradient)
     precondition = objective.preconditioner()
-    radius = np.sqrt(dot(gradient, precondition(gradient)))
+    radius = np.sqrt(max(objective.dot(gradient, precondition(gradient)), 0.0))
     taken = blind = 0
     while size > tol * first and taken < max_iter and not (done is not None and done(gradient)):
         # The closer the end, the more exact the step: quadratic convergence.
         exactness = min(_CG_TOLERANCE, np.sqrt(size / first))
         step, predicted, length = _truncated_step(
-            objective.product, gradient, precondition, radius, exactness
+            objective, gradient, precondition, radius, exactness
         )
         taken += 1
         new_value, new_gradient = objective.evaluate(w + step)
-        new_size = norm(new_gradient)
+        new_size = length_of(new_gradient)
         noise = 1e-14 * abs(value)
         if predicted <= noise:
             # Values no longer tell the points apart; the gradient still may.
@@ -139,7 +147,7 @@ def minimize_by_gradient(
 
 
 def _truncated_step(
-    product: Callable[[Floats], Floats],
+    objective: Objective,
     gradient: Floats,
     precondition: Callable[[Floats], Floats],
     radius: float,
@@ -148,6 +156,7 @@ def _truncated_step(
     """A step inside the ball, the decrease its quadratic model promises, and its length in the
     preconditioner's norm.
     """
+    dot = objective.dot
     step = np.zeros_like(gradient)
     residual = -gradient
     z = precondition(residual)
@@ -156,13 +165,13 @@ def _truncated_step(
     # Squared lengths and the angle between step and direction, in the preconditioner's norm,
     # follow from the recurrences of conjugate gradients.
     step2, angle, direction2 = 0.0, 0.0, rz
-    goal = exactness * np.sqrt(rz)
-    for _ in range(max(2 * len(gradient), 20)):
-        bent = product(direction)
+    goal = exactness**2 * rz
+    for _ in range(max(2 * gradient.shape[-1], 20)):
+        bent = objective.product(direction)
         curvature = dot(direction, bent)
         t = rz / curvature if curvature > 0 else np.inf
         if curvature <= 0 or step2 + t * (2 * angle + t * direction2) >= radius**2:
-            root = np.sqrt(angle**2 + direction2 * (radius**2 - step2))
+            root = np.sqrt(max(angle**2 + direction2 * (radius**2 - step2), 0.0))
             t = (radius**2 - step2) / (angle + root)
             step = step + t * direction
             residual = residual - t * bent
@@ -173,7 +182,7 @@ def _truncated_step(
         step2 += t * (2 * angle + t * direction2)
         z = precondition(residual)
         rz, old = dot(residual, z), rz
-        if np.sqrt(rz) <= goal:
+        if rz <= goal:
             break
         beta = rz / old
         direction = z + beta * direction
@@ -181,7 +190,7 @@ def _truncated_step(
         direction2 = rz + beta**2 * direction2
     # model(step) = g.step + step.H.step / 2 and H step = -g - residual
     predicted = -0.5 * (dot(gradient, step) - dot(residual, step))
-    return step, predicted, float(np.sqrt(step2))
+    return step, predicted, float(np.sqrt(max(step2, 0.0)))
 
 
 # --- with an L1 penalty ----------------------------------------------------------------------

@@ -94,7 +94,7 @@ class _Linear(Ranker):
         if self.scale is not None:
             _validate.choice(where, "scale", self.scale, ["std"])
         loss = self._loss()
-        _check_labels(where, train, loss)
+        check_labels(where, train, loss)
         lists, order = canonical_lists(train)
         return LinearProblem(
             lists,
@@ -400,7 +400,7 @@ class RankSVM(_Linear):
 # --- what fit refuses ----------------------------------------------------------------------
 
 
-def _check_labels(where: str, train: Queries, loss: Any) -> None:
+def check_labels(where: str, train: Queries, loss: Any) -> None:
     if train.pairs is not None:
         if len(train.pairs) == 0:
             raise ValueError(f"{where}: pairs must hold at least one pair, got none")

@@ -47,6 +47,7 @@ CLASSES = {
     "AdaRank": "boosting",
     "CoordinateAscent": "ascent",
     "FeatureRanker": "baselines",
+    "KernelRankSVM": "kernel_ranksvm",
     "LinearRanker": "linear",
     "PointwiseRanker": "baselines",
     "QueryScaler": "prepare",
