@@ -5,8 +5,9 @@
 For every fold of MQ2008, OHSUMED and the MSLR sample, each system is fitted with ``--trials`` sets of
 parameters; the sets are drawn once and given to all systems under each one's own names (``SYSTEMS``
 says how). Every fit stops by its own library's nDCG@10 on the validation queries, the set with the
-best nDCG@10 there (measured by rankwise for all) scores the test queries, once. Systems are compared
-query by query with rankwise's. Finished data sets of a system are files in the cache.
+best nDCG@10 there (measured by rankwise for all) scores the test queries, once. All of it is done
+with ``--seeds`` seeds of the subsampling, a query's value is the mean over them, and systems are
+compared query by query with rankwise's. Finished data sets of a system are files in the cache.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
+import itertools
 import time
 import warnings
 from collections.abc import Callable
@@ -52,22 +54,27 @@ def draws(n: int) -> list[dict[str, Any]]:
     return list(ParameterSampler(SPACE, n, random_state=0))
 
 
-def rankwise(train: rw.Queries, valid: rw.Queries, p: dict[str, Any]) -> Scorer:
+def rankwise(train: rw.Queries, valid: rw.Queries, p: dict[str, Any], seed: int) -> Scorer:
     own = {k: v for k, v in p.items() if k != "normalize"}
     loss = rw.LambdaRank(normalize="both" if p["normalize"] else "none")
     ranker = rw.TreeRanker(
-        loss, n_estimators=ROUNDS, early_stopping_rounds=PATIENCE, random_state=0, n_jobs=1, **own
+        loss,
+        n_estimators=ROUNDS,
+        early_stopping_rounds=PATIENCE,
+        random_state=seed,
+        n_jobs=1,
+        **own,
     )
     return ranker.fit(train, eval_set=valid).predict
 
 
-def lightgbm(train: rw.Queries, valid: rw.Queries, p: dict[str, Any]) -> Scorer:
+def lightgbm(train: rw.Queries, valid: rw.Queries, p: dict[str, Any], seed: int) -> Scorer:
     import lightgbm as lgb
 
     own = {k: v for k, v in p.items() if k != "normalize"}
     model = lgb.LGBMRanker(
         n_estimators=ROUNDS, lambdarank_norm=p["normalize"], subsample_freq=1, bagging_by_query=True,
-        random_state=0, n_jobs=1, verbose=-1, **own,
+        random_state=seed, n_jobs=1, verbose=-1, **own,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # newer versions would rather have eval_X
@@ -79,7 +86,7 @@ def lightgbm(train: rw.Queries, valid: rw.Queries, p: dict[str, Any]) -> Scorer:
     return lambda queries: model.predict(queries.X)
 
 
-def xgboost(train: rw.Queries, valid: rw.Queries, p: dict[str, Any]) -> Scorer:
+def xgboost(train: rw.Queries, valid: rw.Queries, p: dict[str, Any], seed: int) -> Scorer:
     """XGBoost limits the curvature of a leaf, not its documents: a tenth of their number."""
     import xgboost as xgb
 
@@ -89,7 +96,7 @@ def xgboost(train: rw.Queries, valid: rw.Queries, p: dict[str, Any]) -> Scorer:
         learning_rate=p["learning_rate"], max_leaves=p["num_leaves"],
         min_child_weight=p["min_child_samples"] / 10, reg_lambda=p["reg_lambda"],
         subsample=p["subsample"], colsample_bytree=p["colsample_bytree"],
-        lambdarank_normalization=p["normalize"], random_state=0, n_jobs=1,
+        lambdarank_normalization=p["normalize"], random_state=seed, n_jobs=1,
     )  # fmt: skip
     model.fit(
         train.X, train.y, qid=_numbers(train), eval_set=[(valid.X, valid.y)],
@@ -98,7 +105,7 @@ def xgboost(train: rw.Queries, valid: rw.Queries, p: dict[str, Any]) -> Scorer:
     return lambda queries: model.predict(queries.X)
 
 
-def catboost(train: rw.Queries, valid: rw.Queries, p: dict[str, Any]) -> Scorer:
+def catboost(train: rw.Queries, valid: rw.Queries, p: dict[str, Any], seed: int) -> Scorer:
     """CatBoost's YetiRank has no normalisation to choose."""
     import catboost as cb
 
@@ -107,7 +114,7 @@ def catboost(train: rw.Queries, valid: rw.Queries, p: dict[str, Any]) -> Scorer:
         early_stopping_rounds=PATIENCE, grow_policy="Lossguide", max_leaves=p["num_leaves"],
         learning_rate=p["learning_rate"], min_data_in_leaf=p["min_child_samples"],
         l2_leaf_reg=p["reg_lambda"], bootstrap_type="Bernoulli", subsample=p["subsample"],
-        rsm=p["colsample_bytree"], random_seed=0, thread_count=1, verbose=False,
+        rsm=p["colsample_bytree"], random_seed=seed, thread_count=1, verbose=False,
         allow_writing_files=False,
     )  # fmt: skip
     model.fit(_pool(train), eval_set=_pool(valid))
@@ -124,7 +131,7 @@ def _pool(queries: rw.Queries) -> Any:
     return cb.Pool(queries.X, queries.y, group_id=_numbers(queries))
 
 
-SYSTEMS: dict[str, Callable[[rw.Queries, rw.Queries, dict[str, Any]], Scorer]] = {
+SYSTEMS: dict[str, Callable[[rw.Queries, rw.Queries, dict[str, Any], int], Scorer]] = {
     "rankwise LambdaMART": rankwise,
     "LightGBM lambdarank": lightgbm,
     "XGBoost rank:ndcg": xgboost,
@@ -132,13 +139,13 @@ SYSTEMS: dict[str, Callable[[rw.Queries, rw.Queries, dict[str, Any]], Scorer]] =
 }
 
 
-def tuned(folds: Folds, fit: Any, sets: list[dict[str, Any]]) -> dict[str, Any]:
+def tuned(folds: Folds, fit: Any, sets: list[dict[str, Any]], seed: int) -> dict[str, Any]:
     """Test values of every query by the set that is best on the validation queries of each fold."""
     by = rw.parse_metric(METRICS[0])
     values: dict[str, list[np.ndarray]] = {m: [] for m in METRICS}
     kept, cpu = [], time.process_time()
     for train, valid, test in folds:
-        scorers = [fit(train, valid, p) for p in sets]
+        scorers = [fit(train, valid, p, seed) for p in sets]
         means = [by.mean(valid.y, score(valid), qid=valid.groups) for score in scorers]
         best = int(np.argmax(means))
         kept.append(best)
@@ -156,27 +163,38 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder of letor4/, letor3/ and mslr-sample/")
     parser.add_argument("--cache", type=Path, required=True, help="folder for finished results")
     parser.add_argument("--trials", type=int, default=8, help="sets of parameters (default: 8)")
+    parser.add_argument("--seeds", type=int, default=1, help="seeds of each fit (default: 1)")
     parser.add_argument("--only", default="", help=f"data sets by commas, of {', '.join(DATA)}")
     args = parser.parse_args()
     args.cache.mkdir(parents=True, exist_ok=True)
     sets = draws(args.trials)
     for data in args.only.split(",") if args.only else DATA:
         folds = DATA[data][1](args.data)
-        results = {}
-        for name, fit in SYSTEMS.items():
+        results: dict[str, list[dict[str, Any]]] = {name: [] for name in SYSTEMS}
+        for (name, fit), seed in itertools.product(SYSTEMS.items(), range(args.seeds)):
             settings = f"{SPACE} {args.trials} {ROUNDS} {PATIENCE} {METRICS}"
-            path = args.cache / f"tuned-{data}-{name.split()[0]}.json"
+            path = args.cache / f"tuned-{data}-{name.split()[0]}-{seed}.json"
             content = stored(path, settings)
             if content is None:
-                content = {"settings": settings, **tuned(folds, fit, sets)}
+                content = {"settings": settings, **tuned(folds, fit, sets, seed)}
                 store(path, content)
-            results[name] = content
-        n = len(results["rankwise LambdaMART"]["values"][METRICS[0]])
-        print(f"\n## {DATA[data][0].format(n=n)}, {args.trials} draws per fold\n")
+            results[name].append(content)
+        values = {
+            m: {
+                s: np.mean([np.array(r["values"][m], float) for r in rs], axis=0)
+                for s, rs in results.items()
+            }
+            for m in METRICS
+        }
+        n = len(values[METRICS[0]]["rankwise LambdaMART"])
+        head = f"{args.trials} draws per fold, {args.seeds} seeds"
+        print(f"\n## {DATA[data][0].format(n=n)}, {head}\n")
         comparison = rw.compare(
-            {m: {s: r["values"][m] for s, r in results.items()} for m in METRICS},
+            values,
             baseline="rankwise LambdaMART",
-            columns={"CPU [s]": {s: r["cpu_seconds"] for s, r in results.items()}},
+            columns={
+                "CPU [s]": {s: sum(r["cpu_seconds"] for r in rs) for s, rs in results.items()}
+            },
         )
         print(comparison.to_markdown(), flush=True)
 
