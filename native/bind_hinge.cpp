@@ -21,6 +21,7 @@ SmoothHingePairs* new_smooth_pairs(In<int64_t> offsets, std::optional<Column> we
 void bind_hinge(nb::module_& m) {
     nb::class_<SmoothHinge, ConvexLoss>(m, "SmoothHinge", "The hinge of pairs, its corner rounded.")
         .def("set_width", &SmoothHinge::set_width, "mu"_a, "Width of the parabola, above 0.")
+        .def("width", &SmoothHinge::width)
         .def("hinge", &SmoothHinge::hinge, "The hinge itself where last evaluated.")
         .def("slack", &SmoothHinge::slack,
              "Sum over pairs of t - a t, t the hinge and a the slope, where last evaluated.");

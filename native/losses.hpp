@@ -165,13 +165,17 @@ double linear_pass(const QueryLoss& loss, const Rows& X, const double* w, double
     const int64_t d = X.n_columns;
     std::vector<double> parts(static_cast<size_t>(blocks * d), 0.0);
     std::vector<double> sums(blocks, 0.0);
+    const bool zero = std::all_of(w, w + d, [](double v) { return v == 0; });
     parallel_for(blocks, pass_work(X) + loss.work() / 16, n_threads, [&](int64_t b) {
         std::vector<double> s, z;
         const int64_t last = loss.n_queries() * (b + 1) / blocks;
         for (int64_t q = loss.n_queries() * b / blocks; q < last; ++q) {
             const int64_t begin = loss.begin(q), n = loss.size(q);
             s.resize(n), z.resize(n);
-            X.scores(begin, begin + n, w, s.data());
+            if (zero)
+                std::fill(s.begin(), s.end(), 0.0);
+            else
+                X.scores(begin, begin + n, w, s.data());
             for (double& score : s) score += shift;
             per_query(q, s.data(), z.data());
             X.add_transposed(begin, begin + n, z.data(), parts.data() + b * d);

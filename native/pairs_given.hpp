@@ -93,8 +93,8 @@ struct LogisticPair {
         const double above = (x < 0 ? small : 1.0) / (1 + small);
         const double below = (x < 0 ? 1.0 : small) / (1 + small);
         const double log_sum = std::log1p(small);
-        const double loss = target * (std::max(-x, 0.0) + log_sum) +
-                            (1 - target) * (std::max(x, 0.0) + log_sum);
+        const double loss =
+            target * (std::max(-x, 0.0) + log_sum) + (1 - target) * (std::max(x, 0.0) + log_sum);
         return {loss, sigma * ((1 - target) * above - target * below),
                 sigma * sigma * above * below};
     }

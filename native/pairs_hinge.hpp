@@ -275,6 +275,7 @@ class SmoothHinge : public ConvexLoss {
     SmoothHinge(const int64_t* offsets, int64_t n_queries)
         : ConvexLoss(offsets, n_queries), hinge_(n_queries, 0.0), slack_(n_queries, 0.0) {}
     void set_width(double mu) { mu_ = mu; }
+    double width() const { return mu_; }
     // At the scores last given to evaluate.
     double hinge() const { return std::accumulate(hinge_.begin(), hinge_.end(), 0.0); }
     double slack() const { return std::accumulate(slack_.begin(), slack_.end(), 0.0); }

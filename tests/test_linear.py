@@ -225,9 +225,44 @@ class TestLinearRanker:
         truth = fresh @ [1.0, 0.1, -10.0, 0.5, 0.0]
         assert np.corrcoef(model.predict(fresh), truth)[0, 1] > 0.98
 
-    def test_a_lambda_gradient_belongs_to_no_function(self):
-        with pytest.raises(ValueError, match="must be a function of the scores, got 'lambdarank'"):
-            rw.LinearRanker("lambdarank").fit(lists())
+    @pytest.mark.parametrize("loss", ["lambdarank", "lambdarank(metric='ndcg@5', sigma=2)"])
+    def test_lambdarank_raises_its_own_metric(self, course, loss):
+        train, test = course
+        metric = rw.parse_metric(rw.parse_loss(loss).metric)
+        convex = rw.LinearRanker("ranknet", tol=1e-2).fit(train)
+        model = rw.LinearRanker(loss).fit(train)
+        value = metric.mean(train.y, model.predict(train), qid=train.groups)
+        assert value == pytest.approx(model.best_score_, abs=1e-12)
+        assert value >= metric.mean(train.y, convex.predict(train), qid=train.groups)
+        watched = rw.LinearRanker(loss).fit(train, eval_set=test)
+        best = metric.mean(test.y, watched.predict(test), qid=test.groups)
+        assert best == pytest.approx(watched.best_score_, abs=1e-12)
+        order = np.random.default_rng(0).permutation(train.n_docs)
+        again = rw.LinearRanker(loss).fit(train.X[order], train.y[order], qid=train.qid[order])
+        assert np.array_equal(again.coef_, model.coef_)
+
+    def test_lambdarank_stands_at_a_local_optimum(self, course):
+        """Burges 2010: in hundreds of random directions the metric falls."""
+        train, _ = course
+        model = rw.LinearRanker("lambdarank", metric="ndcg").fit(train)
+        metric = rw.parse_metric("ndcg")
+        rng = np.random.default_rng(0)
+        spread = train.X.std(axis=0)
+        length = np.linalg.norm(model.coef_ * spread)
+
+        def at(w):
+            return metric.mean(train.y, train.X @ w, qid=train.groups)
+
+        top, falls = at(model.coef_), []
+        for _ in range(300):
+            direction = rng.normal(0, 1, len(spread))
+            direction /= np.linalg.norm(direction)
+            falls.append(at(model.coef_ + 0.3 * length * direction / spread) < top)
+        assert np.mean(falls) > 0.95
+
+    def test_lambdarank_takes_no_l1_penalty(self):
+        with pytest.raises(ValueError, match="l1_ratio must be 0 for lambdarank"):
+            rw.LinearRanker("lambdarank", l1_ratio=0.5).fit(lists())
 
 
 REFERENCE = {

@@ -32,7 +32,7 @@ from rankwise._newton import (
 )
 
 # At zero weights every pair (t = 1) is inside the first parabola.
-_FIRST_WIDTH, _LAST_WIDTH = 1.5, 1e-10
+FIRST_WIDTH, _LAST_WIDTH = 1.5, 1e-10
 # Of the gap, what may be left over from minimising the rounded problem.
 _SHARE = 0.1
 _STALLED = 5  # rounds that bring nothing: rounding errors are all there is
@@ -76,12 +76,14 @@ def minimize_hinge(
     first: float,
     tol: float,
     max_iter: int,
+    width: float = FIRST_WIDTH,
 ) -> tuple[Solution, float]:
     """Minimises ``factor * hinge(X w) + ridge / 2 |v|^2 + sum of l1 |v|`` to a relative gap of
-    ``tol``; returns the solution and the gap reached. The kernel of the problem must be a :class:`SmoothHinge`.
+    ``tol``; returns the solution and the gap reached. ``width`` is where the rounding begins: as
+    it stands, wide enough for zero weights. The kernel must be a :class:`SmoothHinge`.
     """
     best, bound, taken = _Best(start, np.inf, -np.inf, 0, 1.0), -np.inf, 0
-    w, width, rounding = start, _FIRST_WIDTH, 1e-3
+    w, rounding = start, 1e-3
     # The curvature of many pairs hardly changes with the width, so what was learnt of it stays.
     matrix = None
     if l1 is not None and problem.n <= DENSE_UP_TO:

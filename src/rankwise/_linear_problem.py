@@ -7,7 +7,9 @@ depend on how rows were stored.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +94,38 @@ class LinearProblem:
         """The solver's variables of a model for the features as given."""
         v = np.divide(coef, self.inverse, out=np.zeros(len(coef)), where=self.inverse > 0)
         return np.append(v, intercept + dot(self.mean, coef)) if self.has_intercept else v
+
+    def sample(self, factor: float) -> LinearProblem | None:
+        """The same problem on evenly spaced queries, or None where there are too few documents.
+
+        ``factor`` times the curvature of all queries to that of the sample is its factor: call it
+        after an evaluation at zero weights, where the curvature counts the pairs.
+        """
+        lists = self.lists
+        wanted = max(_ROUGH_LEAST, _ROUGH * lists.n_features)
+        stride = lists.n_docs // wanted
+        if stride < _ROUGH_STRIDE or lists.pairs is not None or not self.has_products:
+            return None
+        chosen = np.arange(0, lists.n_queries, stride)
+        rows = lists._rows(chosen)
+        mass = float(self.curvature[rows].sum())
+        if len(rows) < wanted // 2 or not mass > 0:
+            return None
+        part = copy.copy(self)
+        part.lists = replace(
+            lists,
+            y=lists.y[rows],
+            offsets=np.concatenate([[0], np.cumsum(lists.sizes[chosen])]).astype(np.int64),
+            ids=lists.ids[chosen],
+            docs=None,
+            weight=None if lists.weight is None else lists.weight[rows],
+            order=None,
+        )
+        part.order = rows if self.order is None else self.order[rows]
+        part.features = features_of(lists.X, part.order)
+        part.kernel = self.make_kernel(part.lists)
+        part.factor = factor * float(self.curvature.sum()) / mass
+        return part
 
     def preconditioner(self) -> Callable[[Floats], Floats]:
         """Solves with :meth:`matrix`, or with its diagonal where there are many features."""
@@ -259,7 +293,10 @@ def _moments(features: Any, n_docs: int, n_features: int) -> tuple[Floats, Float
 # --- the sample behind the approximate Hessian ---------------------------------------------
 
 _FULL_UP_TO = 512  # features; the factor costs d^3 / 6 products
-_SAMPLE = 16  # sampled documents per feature
+_SAMPLE = 48  # sampled documents per feature
+
+# A rough solution on a sample is a good start where the sample is a small share of the whole.
+_ROUGH, _ROUGH_LEAST, _ROUGH_STRIDE = 64, 5000, 6
 
 
 def _sample(lists: Queries, curvature: Floats) -> tuple[Rows, Rows]:

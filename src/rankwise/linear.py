@@ -22,6 +22,7 @@ validation queries.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any, ClassVar
 
@@ -30,7 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise import _validate
 from rankwise._estimator import Ranker
-from rankwise._hinge import minimize_hinge
+from rankwise._hinge import FIRST_WIDTH, minimize_hinge
 from rankwise._linear_problem import LinearProblem, features_of, kernel_of
 from rankwise._newton import (
     DENSE_UP_TO,
@@ -42,8 +43,8 @@ from rankwise._newton import (
     norm,
 )
 from rankwise.data import Queries, canonical_lists
-from rankwise.losses import SquaredHingePairs, parse_loss
-from rankwise.metrics import Metric
+from rankwise.losses import Loss, RankNet, SquaredHingePairs, parse_loss
+from rankwise.metrics import Metric, parse_metric
 
 
 class _Linear(Ranker):
@@ -55,6 +56,7 @@ class _Linear(Ranker):
     objective_: float
     gradient_norm_: float
     duality_gap_: float
+    best_score_: float
 
     takes_pairs: ClassVar[bool] = True
     _moves_rows = False
@@ -109,11 +111,12 @@ class _Linear(Ranker):
         tol = _validate.number(where, "tol", self.tol, low=0)
         max_iter = int(_validate.number(where, "max_iter", self.max_iter, low=1, integer=True))
         problem.factor, problem.ridge, l1 = self._strengths()
-        start, first = self._start(problem)
+        start, first = self._start(problem, l1)
         shrink = np.append(np.full(len(problem.inverse), l1), [0.0] * problem.has_intercept)
         if hasattr(problem.kernel, "set_width"):
+            penalty, width = shrink if l1 else None, problem.kernel.width()
             found, reached = minimize_hinge(
-                problem, start, shrink if l1 else None, first=first, tol=tol, max_iter=max_iter
+                problem, start, penalty, first=first, tol=tol, max_iter=max_iter, width=width
             )
             self.duality_gap_ = reached
             measure = "duality gap must fall to {:g} of the objective"
@@ -137,14 +140,32 @@ class _Linear(Ranker):
                 stacklevel=4,
             )
 
-    def _start(self, problem: LinearProblem) -> tuple[Floats, float]:
+    def _start(self, problem: LinearProblem, l1: float) -> tuple[Floats, float]:
         """Where the solver begins, and the gradient's norm at zero weights."""
         zero = np.zeros(problem.n)
+        if hasattr(problem.kernel, "set_width"):
+            problem.kernel.set_width(FIRST_WIDTH)
         _, gradient = problem.evaluate(zero)
         first = norm(gradient)
         if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == len(problem.inverse):
             return problem.variables(self.coef_, self.intercept_), first
-        return zero, first
+        if _has_valleys(self._loss()):
+            convex = copy.copy(problem)
+            convex.kernel = kernel_of(RankNet(), problem.lists)
+            _, gradient = convex.evaluate(zero)
+            return minimize(
+                convex, zero, first=norm(gradient), tol=_ROUGH_TOL, max_iter=20
+            ).w, first
+        part = problem.sample(problem.factor)
+        if part is None or l1:
+            return zero, first
+        _, gradient = part.evaluate(zero)
+        size, tol = norm(gradient), _ROUGH_TOL
+        if not hasattr(part.kernel, "set_width"):
+            return minimize(part, zero, first=size, tol=tol, max_iter=20).w, first
+        rough, _ = minimize_hinge(part, zero, None, first=size, tol=tol, max_iter=50)
+        problem.kernel.set_width(part.kernel.width())
+        return rough.w, first
 
     def _loss(self) -> Any:
         raise TypeError(f"{type(self).__name__} must define _loss()")
@@ -170,6 +191,17 @@ def _smooth(
         )
     solve = minimize if problem.has_products else minimize_by_gradient
     return solve(problem, start, first=first, tol=tol, max_iter=max_iter)
+
+
+_ROUGH_TOL = 1e-2  # of the solution on a sample, and of the convex one before another loss
+_PATIENCE = 30  # steps without a better metric
+
+
+def _has_valleys(loss: Any) -> bool:
+    """A loss of this library that is not convex: where the solver begins decides where it ends."""
+    if not getattr(loss, "minimizes", True):
+        return True
+    return isinstance(loss, Loss) and not hasattr(loss, "hessian_product")
 
 
 class _Hinge:
@@ -247,6 +279,11 @@ class LinearRanker(_Linear):
     preconditioner is a Cholesky factor of the scatter inside a sample of queries (up to 512
     features; a diagonal beyond). float32 features are read as they are and summed in float64.
 
+    Losses of this library that are not convex begin at a rough RankNet solution. LambdaRank, whose
+    gradient belongs to no function, begins there too and takes Newton-like steps along its gradient
+    with the curvature of the moment, ever shorter; the weights with the best value of its own
+    metric, on ``eval_set`` where given and on the training queries else, are kept (``best_score_``).
+
     Features with heavy tails (counts, lengths) deserve ``log1p`` first, or
     :class:`rankwise.QueryScaler`.
 
@@ -280,13 +317,50 @@ class LinearRanker(_Linear):
         self.metric = metric
 
     def _loss(self) -> Any:
-        loss = SVM_LOSSES["hinge"] if self.loss == "hinge" else parse_loss(self.loss)
-        if not getattr(loss, "minimizes", True):
+        return SVM_LOSSES["hinge"] if self.loss == "hinge" else parse_loss(self.loss)
+
+    def _solve(self, problem: LinearProblem, valid: Queries | None) -> None:
+        loss = self._loss()
+        if getattr(loss, "minimizes", True):
+            super()._solve(problem, valid)
+            return
+        where = "LinearRanker.fit"
+        max_iter = int(_validate.number(where, "max_iter", self.max_iter, low=1, integer=True))
+        problem.factor, problem.ridge, l1 = self._strengths()
+        if l1:
             raise ValueError(
-                f"LinearRanker.fit: loss must be a function of the scores, got {str(loss)!r}, "
-                "whose gradient belongs to none; use TreeRanker"
+                f"{where}: l1_ratio must be 0 for {loss}, whose gradient belongs to no function, "
+                f"got {self.l1_ratio:g}"
             )
-        return loss
+        metric = parse_metric(getattr(loss, "metric", self.metric))
+        self._follow(problem, metric, valid, max_iter)
+
+    def _follow(
+        self, problem: LinearProblem, metric: Metric, valid: Queries | None, max_iter: int
+    ) -> None:
+        """Steps along a gradient that belongs to no function; the best by the metric is kept."""
+        lists = problem.lists if valid is None else valid
+        features = problem.features if valid is None else features_of(valid.X)
+
+        def watched(x: Floats) -> float:
+            w, shift = problem.weights(x)
+            return metric.mean(lists.y, features.scores(w) + shift, qid=lists.groups)
+
+        x, first = self._start(problem, 0.0)
+        best, best_score, best_step = x, watched(x), 0
+        for step in range(max_iter):
+            _, gradient = problem.evaluate(x)
+            # Newton steps with the curvature of the moment, shorter and shorter.
+            x = x - problem.preconditioner()(gradient) / (1 + step / 10)
+            score = watched(x)
+            if score > best_score:
+                best, best_score, best_step = x, score, step + 1
+            elif step + 1 - best_step >= _PATIENCE:
+                break
+        self.objective_, gradient = problem.evaluate(best)
+        self.coef_, self.intercept_ = problem.weights(best)
+        self.n_iter_, self.best_score_ = best_step, best_score
+        self.gradient_norm_ = norm(gradient) / first if first > 0 else 0.0
 
     def _strengths(self) -> tuple[float, float, float]:
         where = "LinearRanker.fit"
