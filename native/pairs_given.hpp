@@ -111,4 +111,43 @@ struct SquaredHingePair {
     }
 };
 
+// target max(0, 1 - m) + (1 - target) max(0, 1 + m). The second derivative is 0 wherever there is
+// one; the curvature given is the weight of the active sides.
+struct HingePair {
+    using Base = QueryLoss;
+    PairTerms operator()(double margin, double target) const {
+        const double down = target * (margin < 1), up = (1 - target) * (margin > -1);
+        return {down * (1 - margin) + up * (1 + margin), up - down, down + up};
+    }
+};
+
+// target exp(-m) + (1 - target) exp(m), margins beyond 600 counted as 600.
+struct ExponentialPair {
+    using Base = ConvexLoss;
+    PairTerms operator()(double margin, double target) const {
+        const double e = std::exp(std::clamp(margin, -600.0, 600.0));
+        const double down = target / e, up = (1 - target) * e;
+        return {down + up, up - down, down + up};
+    }
+};
+
+// 1 - sqrt(target p) - sqrt((1 - target) (1 - p)), p = 1 / (1 + exp(-sigma m)). The curvature is
+// at least that at an even pair, see FidelityTerms.
+struct FidelityPair {
+    using Base = QueryLoss;
+    double sigma;
+    PairTerms operator()(double margin, double target) const {
+        const double x = sigma * margin, small = std::exp(-std::abs(x));
+        const double p = (x < 0 ? small : 1.0) / (1 + small);
+        const double r = (x < 0 ? 1.0 : small) / (1 + small);
+        const double win = std::sqrt(target * p), lose = std::sqrt((1 - target) * r);
+        // 1 - win - lose without cancellation: half the squared distance of two unit vectors.
+        const double a = std::sqrt(target) - std::sqrt(p);
+        const double b = std::sqrt(1 - target) - std::sqrt(r);
+        return {0.5 * (a * a + b * b), 0.5 * sigma * (lose * p - win * r),
+                0.25 * sigma * sigma *
+                    (win * r * std::max(3 * p - 1, 0.5) + lose * p * std::max(3 * r - 1, 0.5))};
+    }
+};
+
 }  // namespace rankwise
