@@ -57,7 +57,7 @@ void bind_pairwise(nb::module_& m) {
     bind_loss<HingeLoss, QueryLoss>(m, "HingeLoss");
     bind_loss<ExponentialLoss, ConvexLoss>(m, "ExponentialLoss");
     bind_loss<RankNetLoss, ConvexLoss, double, bool>(m, "RankNetLoss", "sigma"_a, "even"_a);
-    bind_loss<FidelityLoss, QueryLoss, double, bool>(m, "FidelityLoss", "sigma"_a, "even"_a);
+    bind_loss<FidelityLoss, QueryLoss, double>(m, "FidelityLoss", "sigma"_a);
     bind_given<SquaredHingePair>(m, "SquaredHingePairs");
     bind_given<HingePair>(m, "HingePairs");
     bind_given<ExponentialPair>(m, "ExponentialPairs");

@@ -232,6 +232,10 @@ class BoltzRankLoss final : public QueryLoss {
                 {mean, variance, bend, gradient});
         const double slope = slope_[q], factor = factor_[q];
         for (int64_t i = 0; i < n; ++i) {
+            if (place_[begin(q) * samples_ + i] < 0) {
+                gradient[i] = curvature[i] = 0;
+                continue;
+            }
             gradient[i] *= factor * slope;
             const double exact = other * variance[i] + share * bend[i];
             const double least = 0.25 * (other + share * most) * variance[i];
@@ -245,8 +249,7 @@ class BoltzRankLoss final : public QueryLoss {
         double *mean, *variance, *bend, *pushed;
     };
     // Sums over rankings: of p times the place, of p times its squared distance from that mean, of
-    // the same times `centre`, and of `push` times the place. Absent documents stand at place -1 in
-    // every ranking: all of their sums but the mean are 0.
+    // the same times `centre`, and of `push` times the place.
     RANKWISE_CLONES static void moments(const int32_t* place, int64_t n, int64_t samples,
                                         const double* p, const double* push, const double* centre,
                                         const Moments& out) {

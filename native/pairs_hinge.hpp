@@ -264,6 +264,42 @@ class SquaredHingeLoss final : public ConvexLoss {
     std::vector<double> degree_;
 };
 
+// The hinge itself. It has no second derivative; the curvature given is the weight of the active
+// pairs, which makes a Newton step of the size of the margin.
+class HingeLoss final : public QueryLoss {
+  public:
+    HingeLoss(const double* y, const int64_t* offsets, int64_t n_queries, const double* weight)
+        : QueryLoss(offsets, n_queries),
+          pairs_(y, offsets, n_queries, weight),
+          bounds_(pairs_.bounds()) {}
+
+    void evaluate(int64_t q, const double* s, double* value, double* gradient,
+                  double* curvature) override {
+        std::fill(gradient, gradient + size(q), 0.0);
+        std::fill(curvature, curvature + size(q), 0.0);
+        if (value) *value = 0;
+        const Levels l = pairs_.levels(q);
+        if (l.count < 2) return;
+        pairs_.sort(q, s);
+        pairs_.find(q, 1, bounds_);
+        const double* x = pairs_.centred_scores(q, l.n());
+        const ActiveSums active = pairs_.sums(q, x, 1, bounds_, 1);
+        const int32_t* order = pairs_.order(q);
+        double total = 0;
+        for (int32_t i = 0; i < l.n(); ++i) {
+            const double net = active.weight_above[i] - active.weight_below[i];
+            gradient[order[i]] = net;
+            curvature[order[i]] = active.weight_above[i] + active.weight_below[i];
+            total += x[i] * net + active.weight_below[i];
+        }
+        if (value) *value = std::max(total, 0.0);
+    }
+
+  private:
+    SortedPairs pairs_;
+    SortedPairs::Bounds bounds_;
+};
+
 // The hinge with a parabola of width mu in place of its corner: for t = 1 - (s_winner - s_loser),
 // 0 where t <= 0, t^2 / (2 mu) up to t = mu, t - mu / 2 beyond.
 //

@@ -223,7 +223,7 @@ class SigmoidLoss : public Terms::Base {
   public:
     // `even`: documents with equal labels form pairs with the target 1/2.
     SigmoidLoss(const double* y, const int64_t* offsets, int64_t n_queries, const double* weight,
-                double sigma, bool even)
+                double sigma, bool even = false)
         : Terms::Base(offsets, n_queries),
           levels_(y, offsets, n_queries),
           weight_(weight, this->n_docs()),

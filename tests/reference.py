@@ -122,6 +122,139 @@ def squared(y, s, offsets, weight=None):
     return np.array(values), w * miss, np.diag(w)
 
 
+def one_list(y, s, weight):
+    """The judged documents of a query as (label, score, weight)."""
+    weight = [1.0] * len(y) if weight is None else weight
+    return [(a, b, w) for a, b, w in zip(y, s, weight, strict=True) if a == a]
+
+
+def pair_sum(pair):
+    """Value of one query as a sum of ``pair(s_winner, s_loser)``."""
+
+    def value(y, s, weight):
+        docs = one_list(y, s, weight)
+        return sum(w * pair(a - b) for i, a, w in docs for j, b, _ in docs if i > j)
+
+    return value
+
+
+def even_ranknet(y, s, weight):
+    docs = one_list(y, s, weight)
+    soft = [math.log1p(math.exp(-(a - b))) for _, a, _ in docs for _, b, _ in docs]
+    soft = iter(soft)
+    total = 0.0
+    for i, (y_i, _, w_i) in enumerate(docs):
+        for j, (y_j, _, _) in enumerate(docs):
+            loss = next(soft)
+            # Both directions of an even pair count half.
+            total += w_i * loss * (1.0 if y_i > y_j else 0.5 if y_i == y_j and i != j else 0.0)
+    # The weight of an even pair is the mean of both, not the first one's for each direction.
+    for i, j in itertools.combinations(range(len(docs)), 2):
+        (y_i, a, w_i), (y_j, b, w_j) = docs[i], docs[j]
+        if y_i == y_j:
+            up, down = math.log1p(math.exp(-(a - b))), math.log1p(math.exp(a - b))
+            total += (w_i + w_j) / 2 * (up + down) / 2 - (w_i * up + w_j * down) / 2
+    return total
+
+
+def logistic(target):
+    def value(y, s, weight):
+        total = 0.0
+        for label, score, w in one_list(y, s, weight):
+            p = 1 / (1 + math.exp(-score))
+            total -= w * (target(label) * math.log(p) + (1 - target(label)) * math.log(1 - p))
+        return total
+
+    return value
+
+
+def poisson(y, s, weight):
+    total = 0.0
+    for label, score, w in one_list(y, s, weight):
+        entropy = label * math.log(label) if label else 0.0
+        total += w * (math.exp(score) - label * score - label + entropy)
+    return total
+
+
+def softmax(gain):
+    def value(y, s, weight):
+        docs = one_list(y, s, weight)
+        gains, mass = sum(gain(a) for a, _, _ in docs), sum(math.exp(b) for _, b, _ in docs)
+        if gains == 0:
+            return 0.0
+        return -sum(w * gain(a) / gains * (b - math.log(mass)) for a, b, w in docs)
+
+    return value
+
+
+def listmle(position):
+    def value(y, s, weight):
+        docs = sorted(one_list(y, s, weight), key=lambda doc: -doc[0])
+        places = {}
+        for place, (label, _, _) in enumerate(docs, 1):
+            places.setdefault(label, []).append(position(place))
+        total = 0.0
+        for label, score, w in docs:
+            if label > docs[-1][0]:
+                left = sum(math.exp(b - score) for a, b, _ in docs if a <= label)
+                total += w * sum(places[label]) / len(places[label]) * math.log(left)
+        return total
+
+    return value
+
+
+def approx_ndcg(gain, alpha):
+    def value(y, s, weight):
+        docs = one_list(y, s, weight)
+        if len(docs) < 2:
+            return 0.0
+        weighted = sorted((w * gain(a) for a, _, w in docs), reverse=True)
+        plain = sorted((gain(a) for a, _, _ in docs), reverse=True)
+        best, ideal = (
+            sum(g / math.log2(1 + r) for r, g in enumerate(gains, 1)) for gains in (weighted, plain)
+        )
+        if ideal == 0:
+            return 0.0
+        reached = 0.0
+        for i, (a, b, w) in enumerate(docs):
+            others = [c for j, (_, c, _) in enumerate(docs) if j != i]
+            rank = 1 + sum(1 / (1 + math.exp(alpha * (b - c))) for c in others)
+            reached += w * gain(a) / math.log2(1 + rank)
+        return (best - reached) / ideal
+
+    return value
+
+
+def ordinal(cost, gaps):
+    """Value of all queries together: the thresholds by a general minimiser."""
+    from scipy.optimize import minimize
+
+    def value(y, s, weight):
+        docs = one_list(y, s, weight)
+        levels = sorted({a for a, _, _ in docs})
+
+        def total(theta):
+            if gaps and any(b <= a for a, b in itertools.pairwise(theta)):
+                return 1e9
+            loss = 0.0
+            for label, score, w in docs:
+                k = levels.index(label)
+                if gaps:
+                    upper = 1.0 if k == len(theta) else 1 / (1 + math.exp(score - theta[k]))
+                    lower = 0.0 if k == 0 else 1 / (1 + math.exp(score - theta[k - 1]))
+                    loss -= w * math.log(upper - lower)
+                    continue
+                loss += w * cost(score - theta[k]) if k < len(theta) else 0.0
+                loss += w * cost(theta[k - 1] - score) if k > 0 else 0.0
+            return loss
+
+        start = np.linspace(-0.5, 0.5, len(levels) - 1)
+        options = {"xatol": 1e-10, "fatol": 1e-13, "maxiter": 4000, "maxfev": 4000}
+        return minimize(total, start, method="Nelder-Mead", options=options).fun
+
+    return value
+
+
 # --- TREC files -------------------------------------------------------------------------------
 
 

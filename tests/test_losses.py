@@ -269,6 +269,7 @@ class TestText:
 
     def test_every_name(self):
         for name, loss in LOSSES.items():
+            assert name == loss.name
             assert rw.parse_loss(name) == loss()
             assert str(loss()) == name
 
@@ -281,7 +282,7 @@ class TestText:
         ("text", "error", "message"),
         [
             ("ranknett", ValueError, r"unknown loss 'ranknett'.*did you mean 'ranknet'"),
-            ("ranknet(sigm=2)", TypeError, "ranknet takes sigma, got 'sigm'"),
+            ("ranknet(sigm=2)", TypeError, "ranknet takes sigma, equal_labels, got 'sigm'"),
             ("squared(sigma=2)", TypeError, "squared takes no options, got 'sigma'"),
             ("ranknet(sigma=-1)", ValueError, "sigma must be a number above 0, got -1"),
             ("ranknet(sigma=x)", ValueError, "sigma must be a number above 0, got 'x'"),
@@ -321,16 +322,16 @@ class TestBadInput:
     def test_wrong_types_never_become_silent_copies(self):
         y, offsets = np.zeros(2), np.array([0, 2])
         with pytest.raises(TypeError):
-            _core.ListNetLoss(y.astype(np.float32), offsets, None)
+            _core.SquaredLoss(y.astype(np.float32), offsets, None)
         with pytest.raises(TypeError):
-            _core.ListNetLoss(y, offsets.astype(np.int32), None)
-        kernel = _core.ListNetLoss(y, offsets, None)
+            _core.SquaredLoss(y, offsets.astype(np.int32), None)
+        kernel = _core.SquaredLoss(y, offsets, None)
         with pytest.raises(TypeError):
             kernel.evaluate(np.zeros(4)[::2])
         with pytest.raises(ValueError, match="s must have 2 entries, got 3"):
             kernel.evaluate(np.zeros(3))
         with pytest.raises(ValueError, match="offsets"):
-            _core.RankNetLoss(y, np.array([0, 5]), None, 1.0)
+            _core.RankNetLoss(y, np.array([0, 5]), None, 1.0, False)
 
     def test_a_loss_must_define_its_kernel(self):
         class Nothing(Loss):

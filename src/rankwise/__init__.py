@@ -45,8 +45,21 @@ if TYPE_CHECKING:
     from rankwise.lambdas import LambdaRank as LambdaRank
     from rankwise.linear import LinearRanker as LinearRanker
     from rankwise.linear import RankSVM as RankSVM
+    from rankwise.losses import LOSSES as LOSSES
+    from rankwise.losses import ApproxNDCG as ApproxNDCG
+    from rankwise.losses import BoltzRank as BoltzRank
+    from rankwise.losses import ExponentialPairs as ExponentialPairs
+    from rankwise.losses import Fidelity as Fidelity
+    from rankwise.losses import HingePairs as HingePairs
+    from rankwise.losses import ListMLE as ListMLE
     from rankwise.losses import ListNet as ListNet
+    from rankwise.losses import Logistic as Logistic
+    from rankwise.losses import LossSum as LossSum
+    from rankwise.losses import OrdinalLogit as OrdinalLogit
+    from rankwise.losses import OrdinalMargin as OrdinalMargin
+    from rankwise.losses import Poisson as Poisson
     from rankwise.losses import RankNet as RankNet
+    from rankwise.losses import SoftmaxCrossEntropy as SoftmaxCrossEntropy
     from rankwise.losses import Squared as Squared
     from rankwise.losses import SquaredHingePairs as SquaredHingePairs
     from rankwise.losses import parse_loss as parse_loss
@@ -124,7 +137,26 @@ _PUBLIC = {
     "kernel_ranksvm": ["KernelRankSVM"],
     "lambdas": ["LambdaRank"],
     "linear": ["LinearRanker", "RankSVM"],
-    "losses": ["ListNet", "RankNet", "Squared", "SquaredHingePairs", "parse_loss"],
+    "losses": [
+        "ApproxNDCG",
+        "BoltzRank",
+        "ExponentialPairs",
+        "Fidelity",
+        "HingePairs",
+        "LOSSES",
+        "ListMLE",
+        "ListNet",
+        "Logistic",
+        "LossSum",
+        "OrdinalLogit",
+        "OrdinalMargin",
+        "Poisson",
+        "RankNet",
+        "SoftmaxCrossEntropy",
+        "Squared",
+        "SquaredHingePairs",
+        "parse_loss",
+    ],
     "metrics": ["METRICS", "Metric", "PRESETS", "evaluate", "parse_metric", "parse_metrics"],
     "plots": [
         "DepthCurve",

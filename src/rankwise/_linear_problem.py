@@ -264,7 +264,7 @@ def kernel_of(loss: Any, lists: Queries) -> Any:
         columns = pairs.winner, pairs.loser, pairs.weight, pairs.target
         return _core.SmoothHingePairs(lists.offsets, lists.weight, *columns)
     if lists.pairs is not None:
-        return loss._pair_kernel(lists.offsets, lists.weight, lists.pairs)
+        return loss._pair_kernel(lists.y, lists.offsets, lists.weight, lists.pairs)
     if hasattr(loss, "_kernel"):
         kernel = loss._kernel(lists.y, lists.offsets, lists.weight)
         if hasattr(kernel, "evaluate_linear"):

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise import _validate
+from rankwise._loss import Summand
 from rankwise._swaps import FORMS, kernel, swap_form
 from rankwise._text import call_text
 from rankwise.metrics import Metric, parse_metric
@@ -38,7 +39,7 @@ NORMALIZE = ("none", "gap", "query", "both")
 
 
 @dataclass(frozen=True)
-class LambdaRank:
+class LambdaRank(Summand):
     r"""RankNet's pair loss, each pair weighted by the change of a metric if the two swapped.
 
     For documents ``i, j`` of one query with labels ``y_i > y_j``, in the ranking by score::

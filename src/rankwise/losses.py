@@ -1,17 +1,28 @@
 r"""Losses of ranked lists: what a scoring function is trained to make small.
 
 A loss takes labels, scores and the offsets of the queries, and gives one value per query and, per
-document, the derivative in its score. Linear models, trees and your own optimiser take the same
-losses by the same names, and a loss of your own works wherever these do: an object with
+document, the derivative in its score. Linear models, trees, networks and your own optimiser take
+the same losses by the same names, and a loss of your own works wherever these do: an object with
 ``value(y, s, offsets, weight)`` and ``derivatives(y, s, offsets, weight)``.
 
-==========================  =========  ========================================================
-:class:`Squared`            pointwise  predicts the label itself; the order is a by-product
-:class:`RankNet`            pairwise   logistic loss of every pair with different labels
-:class:`SquaredHingePairs`  pairwise   RankSVM's: a margin of 1, squared
-:class:`ListNet`            listwise   cross entropy of the chances to come first
-:class:`LambdaRank`         metric     RankNet's pairs, weighted by what a swap changes
-==========================  =========  ========================================================
+============================  =========  ======================================================
+:class:`Squared`              pointwise  predicts the label itself; the order is a by-product
+:class:`Logistic`             pointwise  the chance that a document is relevant
+:class:`Poisson`              pointwise  expected counts, such as clicks
+:class:`OrdinalLogit`         pointwise  ordered classes, cumulative logit model
+:class:`OrdinalMargin`        pointwise  ordered classes, large margins (OC SVM)
+:class:`RankNet`              pairwise   logistic loss of every pair with different labels
+:class:`HingePairs`           pairwise   RankSVM's: a margin of 1
+:class:`SquaredHingePairs`    pairwise   the same, squared
+:class:`ExponentialPairs`     pairwise   RankBoost's
+:class:`Fidelity`             pairwise   FRank's: bounded, gives up on hopeless pairs
+:class:`ListNet`              listwise   cross entropy of the chances to come first
+:class:`SoftmaxCrossEntropy`  listwise   the same with gains as target; XE-NDCG's draws
+:class:`ListMLE`              listwise   likelihood of the order of labels
+:class:`ApproxNDCG`           listwise   nDCG with smooth ranks
+:class:`BoltzRank`            listwise   expected metric over sampled rankings
+:class:`LambdaRank`           metric     RankNet's pairs, weighted by what a swap changes
+============================  =========  ======================================================
 
 >>> import numpy as np
 >>> import rankwise as rw
@@ -21,373 +32,267 @@ losses by the same names, and a loss of your own works wherever these do: an obj
 >>> -gradient.round(3)  # the force on each score: up where positive
 array([-2.234,  1.571,  0.182, -1.269,  2.429, -0.679])
 
+Losses add up: a ranking loss with a little of a pointwise one is calibrated.
+
+>>> loss = 0.9 * rw.RankNet() + 0.1 * rw.Squared()
+>>> str(loss), rw.parse_loss("0.9 * ranknet + 0.1 * squared") == loss
+('0.9 * ranknet + 0.1 * squared', True)
+
 Conventions. Values are sums, not means. Documents with equal labels form no pair. A document
-weight multiplies the pairs that the document wins, or its share of the target in ListNet. The
-gradients of pairwise and listwise losses sum to 0 in each query, and adding a constant to the
-scores of a query changes nothing. A document whose label is NaN takes no part.
+weight multiplies the pairs that the document wins, or its share of the target in listwise losses,
+so that a weight that is constant in a query is a weight of the query. The gradients of pairwise and
+listwise losses sum to 0 in each query, and adding a constant to the scores of a query changes
+nothing. A document whose label is NaN takes no part. Losses over pairs also take pairs that are
+given (:class:`rankwise.Pairs`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from rankwise import _core, _validate
-from rankwise._text import call_text, parse_call
+from rankwise import _validate
+from rankwise._listwise import ApproxNDCG, BoltzRank, ListMLE, ListNet, SoftmaxCrossEntropy
+from rankwise._loss import (
+    ArrayKernel,
+    ConvexArrayKernel,
+    ConvexLoss,
+    Floats,
+    Loss,
+    Offsets,
+    check_takes_pairs,
+    pairs_for,
+)
+from rankwise._pairwise import ExponentialPairs, Fidelity, HingePairs, RankNet, SquaredHingePairs
+from rankwise._pointwise import Logistic, OrdinalLogit, OrdinalMargin, Poisson, Squared
+from rankwise._text import parse_call
 from rankwise.data import Pairs
 from rankwise.lambdas import LambdaRank
 
-Floats = NDArray[np.float64]
-Derivatives = Callable[[ArrayLike], tuple[Floats, Floats]]
-
-
-class Loss:
-    """What the losses of this module share: their methods over a native kernel.
-
-    A subclass is a frozen dataclass of the loss's options with ``_kernel(y, offsets, weight)`` and,
-    where ``takes_pairs`` is True, ``_pair_kernel(offsets, weight, pairs)``.
-
-    Attributes
-    ----------
-    name : str
-        The name in :data:`LOSSES` and in text.
-    shift_invariant : bool
-        True when adding a constant to the scores of one query changes nothing.
-    minimizes : bool
-        True when the gradient is that of the value, so that a solver may compare values.
-    takes_pairs : bool
-        True for sums over pairs, which can be given as :class:`~rankwise.Pairs`.
-    """
-
-    name: ClassVar[str]
-    shift_invariant: ClassVar[bool] = True
-    minimizes: ClassVar[bool] = True
-    takes_pairs: ClassVar[bool] = False
-
-    def value(
-        self,
-        y: ArrayLike | None,
-        s: ArrayLike,
-        offsets: ArrayLike,
-        weight: ArrayLike | None = None,
-        *,
-        pairs: Pairs | None = None,
-    ) -> Floats:
-        """The loss of each query.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_docs,)
-            Labels, 0 or more, larger is better; a document whose label is NaN takes no part.
-        s : array-like of shape (n_docs,)
-            Scores, finite, higher is better.
-        offsets : int64 array of shape (n_queries + 1,)
-            Query ``i`` owns the documents ``offsets[i]:offsets[i+1]``.
-        weight : array-like of shape (n_docs,), optional
-            Document weights, 0 or more.
-        pairs : Pairs, optional
-            Preferences that take the place of the pairs that labels form; ``y`` is not read then
-            and may be None. Only for losses that are sums over pairs.
-
-        Returns
-        -------
-        float64 array of shape (n_queries,), at least 0. A query without a pair has loss 0 in the
-        pairwise losses.
-        """
-        kernel, scores = self._at(y, s, offsets, weight, pairs)
-        return kernel.evaluate(scores)[0]  # type: ignore[no-any-return]
-
-    def derivatives(
-        self,
-        y: ArrayLike | None,
-        s: ArrayLike,
-        offsets: ArrayLike,
-        weight: ArrayLike | None = None,
-        *,
-        pairs: Pairs | None = None,
-    ) -> tuple[Floats, Floats]:
-        """Derivatives of the summed loss in each score; parameters as in :meth:`value`.
-
-        Returns
-        -------
-        gradient : float64 array of shape (n_docs,)
-        curvature : float64 array of shape (n_docs,)
-            Second derivative in the document's own score, at least 0. A loss that is not convex
-            says what it gives where the second derivative is not positive.
-        """
-        kernel, scores = self._at(y, s, offsets, weight, pairs)
-        _, gradient, curvature = kernel.evaluate(scores, values=False)
-        return gradient, curvature
-
-    def prepare(
-        self,
-        y: ArrayLike | None,
-        offsets: ArrayLike,
-        weight: ArrayLike | None = None,
-        *,
-        pairs: Pairs | None = None,
-        n_threads: int = 0,
-    ) -> Derivatives:
-        """:meth:`derivatives` as a function of the scores alone.
-
-        Labels are sorted once; learners that ask for the gradient many times use this.
-        """
-        kernel, n_docs = self._checked_kernel(y, offsets, weight, pairs)
-
-        def derivatives(s: ArrayLike) -> tuple[Floats, Floats]:
-            scores = _column(self._where("derivatives"), "s", s, n_docs)
-            _, gradient, curvature = kernel.evaluate(scores, values=False, n_threads=n_threads)
-            return gradient, curvature
-
-        return derivatives
-
-    def __str__(self) -> str:
-        return call_text(self.name, self)
-
-    def _kernel(self, y: Floats, offsets: NDArray[np.int64], weight: Floats | None) -> Any:
-        raise TypeError(f"{type(self).__name__} must define _kernel(y, offsets, weight)")
-
-    def _pair_kernel(self, offsets: NDArray[np.int64], weight: Floats | None, pairs: Pairs) -> Any:
-        raise TypeError(f"{type(self).__name__} must define _pair_kernel(offsets, weight, pairs)")
-
-    def _where(self, method: str) -> str:
-        return f"{type(self).__name__}.{method}"
-
-    def _checked_kernel(
-        self, y: ArrayLike | None, offsets: ArrayLike, weight: ArrayLike | None, pairs: Pairs | None
-    ) -> tuple[Any, int]:
-        """The kernel and the number of documents."""
-        where = type(self).__name__
-        if pairs is not None:
-            check_takes_pairs(where, self)
-            starts = _validate.offsets(where, offsets, int(np.asarray(offsets)[-1]))
-            n_docs = int(starts[-1])
-            weights = _validate.weights(where, weight, n_docs)
-            return self._pair_kernel(starts, weights, pairs.checked(where, starts)), n_docs
-        if y is None:
-            raise ValueError(f"{where}: y must hold one label per document, got None without pairs")
-        labels = _validate.labels(where, y)
-        weights = _validate.weights(where, weight, len(labels))
-        starts = _validate.offsets(where, offsets, len(labels))
-        return self._kernel(labels, starts, weights), len(labels)
-
-    def _at(
-        self,
-        y: ArrayLike | None,
-        s: ArrayLike,
-        offsets: ArrayLike,
-        weight: ArrayLike | None,
-        pairs: Pairs | None,
-    ) -> tuple[Any, Floats]:
-        kernel, n_docs = self._checked_kernel(y, offsets, weight, pairs)
-        return kernel, _column(type(self).__name__, "s", s, n_docs)
-
-
-class ConvexLoss(Loss):
-    """A convex loss: its curvature is exact and products with its Hessian are known, so that
-    linear models take Newton steps.
-    """
-
-    def hessian_product(
-        self,
-        y: ArrayLike | None,
-        s: ArrayLike,
-        offsets: ArrayLike,
-        v: ArrayLike,
-        weight: ArrayLike | None = None,
-        *,
-        pairs: Pairs | None = None,
-    ) -> Floats:
-        """The matrix of second derivatives in the scores times ``v``, without forming it.
-
-        Parameters
-        ----------
-        v : array-like of shape (n_docs,)
-            The other parameters are those of :meth:`value`.
-
-        Returns
-        -------
-        float64 array of shape (n_docs,)
-        """
-        kernel, scores = self._at(y, s, offsets, weight, pairs)
-        kernel.evaluate(scores, values=False)
-        return kernel.product(_column(self._where("hessian_product"), "v", v, len(scores)))  # type: ignore[no-any-return]
-
-
-def check_takes_pairs(where: str, loss: Any) -> None:
-    """Refuses pairs for a loss that is no sum over pairs."""
-    if not getattr(loss, "takes_pairs", False):
-        known = ", ".join(name for name, kind in LOSSES.items() if kind.takes_pairs)
-        raise TypeError(
-            f"{where}: pairs need a loss that is a sum over pairs ({known}), got {loss}, "
-            "which learns from labels"
-        )
-
-
-def pairs_for(where: str, loss: Any, pairs: Pairs | None) -> dict[str, Pairs]:
-    """The keyword that hands pairs to a loss, for learners: empty without pairs."""
-    if pairs is None:
-        return {}
-    check_takes_pairs(where, loss)
-    return {"pairs": pairs}
-
-
-@dataclass(frozen=True)
-class Squared(ConvexLoss):
-    """Half the squared error of scores as predictions of labels.
-
-    ``loss = 1/2 sum of w_i (s_i - y_i)^2``
-
-    Pointwise: the only loss here that a constant added to the scores changes. Gradient
-    ``w_i (s_i - y_i)``, curvature ``w_i``.
-
-    Examples
-    --------
-    Close predictions in the wrong order cost less than a right order far away:
-
-    >>> import rankwise as rw
-    >>> rw.Squared().value([1, 2], [1.9, 1.1], [0, 2])
-    array([0.81])
-    >>> rw.Squared().value([1, 2], [-1.0, 0.0], [0, 2])
-    array([4.])
-    """
-
-    name: ClassVar[str] = "squared"
-    shift_invariant: ClassVar[bool] = False
-
-    def _kernel(self, y: Floats, offsets: NDArray[np.int64], weight: Floats | None) -> Any:
-        return _core.SquaredLoss(y, offsets, weight)
-
-
-@dataclass(frozen=True)
-class RankNet(ConvexLoss):
-    """Logistic loss of every pair of documents with different labels.
-
-    ``loss = sum over y_i > y_j of w_i log(1 + exp(-sigma (s_i - s_j)))``
-
-    The model is ``P(i before j) = 1 / (1 + exp(-sigma (s_i - s_j)))``. A wrongly ordered pair costs
-    at least ``log 2``, so the loss bounds the number of wrong pairs.
-
-    Parameters
-    ----------
-    sigma : float
-        Steepness, above 0.
-
-    Notes
-    -----
-    Time is proportional to the number of pairs (one division and a few products each, no
-    exponential), memory to the number of documents.
-
-    References
-    ----------
-    burges2005
-
-    Examples
-    --------
-    >>> import rankwise as rw
-    >>> rw.RankNet().value([1, 0], [0.5, 1.0], [0, 2]).round(3)
-    array([0.974])
-    """
-
-    sigma: float = 1.0
-    name: ClassVar[str] = "ranknet"
-    takes_pairs: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        sigma = _validate.number("RankNet", "sigma", self.sigma, low=0, open_low=True)
-        object.__setattr__(self, "sigma", sigma)
-
-    def _kernel(self, y: Floats, offsets: NDArray[np.int64], weight: Floats | None) -> Any:
-        return _core.RankNetLoss(y, offsets, weight, self.sigma)
-
-    def _pair_kernel(self, offsets: NDArray[np.int64], weight: Floats | None, pairs: Pairs) -> Any:
-        return _core.LogisticPairs(offsets, weight, *_columns(pairs), self.sigma)
-
-
-@dataclass(frozen=True)
-class SquaredHingePairs(ConvexLoss):
-    """RankSVM's loss: the squared shortfall of each pair from a margin of 1.
-
-    ``loss = sum over y_i > y_j of w_i max(0, 1 - (s_i - s_j))^2``
-
-    The curvature is that of the generalised Hessian: pairs at exactly the margin count as
-    met.
-
-    Notes
-    -----
-    O(n log n) per query: only the number of active partners of a document and the sum of their
-    scores are needed.
-
-    References
-    ----------
-    joachims2002, chapelle2010, lee2014
-
-    Examples
-    --------
-    >>> import rankwise as rw
-    >>> rw.SquaredHingePairs().value([2, 1, 0], [1.5, 1.0, 0.5], [0, 3])
-    array([0.5])
-    """
-
-    name: ClassVar[str] = "squared_hinge"
-    takes_pairs: ClassVar[bool] = True
-
-    def _kernel(self, y: Floats, offsets: NDArray[np.int64], weight: Floats | None) -> Any:
-        return _core.SquaredHingeLoss(y, offsets, weight)
-
-    def _pair_kernel(self, offsets: NDArray[np.int64], weight: Floats | None, pairs: Pairs) -> Any:
-        return _core.SquaredHingePairs(offsets, weight, *_columns(pairs))
-
-
-@dataclass(frozen=True)
-class ListNet(ConvexLoss):
-    """Cross entropy between the chances of labels and of scores to come first.
-
-    ``loss = - sum of w_i T_i log P_i,  T = softmax(y),  P = softmax(s)``
-
-    Both are the top-one probabilities of a Plackett-Luce model. The gradient is ``P_i - T_i`` where
-    all weights are 1; the smallest value is the entropy of the target, reached exactly where
-    ``s - y`` is constant.
-
-    Notes
-    -----
-    O(n).
-
-    References
-    ----------
-    cao2007
-
-    Examples
-    --------
-    >>> import rankwise as rw
-    >>> rw.ListNet().value([2, 0, 1], [2.0, 1.0, 0.0], [0, 3]).round(3)
-    array([0.987])
-    """
-
-    name: ClassVar[str] = "listnet"
-
-    def _kernel(self, y: Floats, offsets: NDArray[np.int64], weight: Floats | None) -> Any:
-        return _core.ListNetLoss(y, offsets, weight)
-
+__all__ = [
+    "LOSSES",
+    "ApproxNDCG",
+    "BoltzRank",
+    "ConvexLoss",
+    "ExponentialPairs",
+    "Fidelity",
+    "HingePairs",
+    "LambdaRank",
+    "ListMLE",
+    "ListNet",
+    "Logistic",
+    "Loss",
+    "LossSum",
+    "OrdinalLogit",
+    "OrdinalMargin",
+    "Poisson",
+    "RankNet",
+    "SoftmaxCrossEntropy",
+    "Squared",
+    "SquaredHingePairs",
+    "check_takes_pairs",
+    "has_text",
+    "pairs_for",
+    "parse_loss",
+    "sum_of",
+]
 
 LOSSES: dict[str, Any] = {
-    loss.name: loss for loss in (Squared, RankNet, SquaredHingePairs, ListNet, LambdaRank)
+    loss.name: loss
+    for loss in (
+        Squared,
+        Logistic,
+        Poisson,
+        OrdinalLogit,
+        OrdinalMargin,
+        RankNet,
+        HingePairs,
+        SquaredHingePairs,
+        ExponentialPairs,
+        Fidelity,
+        ListNet,
+        SoftmaxCrossEntropy,
+        ListMLE,
+        ApproxNDCG,
+        BoltzRank,
+        LambdaRank,
+    )
 }
 """Name -> class of every loss that can be named in text."""
 
 
+# --- sums of losses --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LossSum(Loss):
+    """A weighted sum of losses; written ``0.7 * RankNet() + 0.3 * Squared()``.
+
+    Parameters
+    ----------
+    parts : tuple of losses
+        A loss of your own may be among them.
+    factors : tuple of float
+        One for each part, above 0.
+
+    Notes
+    -----
+    It is shift invariant, or a function to minimise, if all of its parts are. Given pairs go to
+    the parts that take them. With convex parts only it has Hessian products.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> loss = 2 * rw.RankNet() + rw.Squared()
+    >>> loss
+    2 * ranknet + squared
+    >>> bool(loss.value([1, 0], [0.0, 0.0], [0, 2])[0] == 2 * np.log(2) + 0.5)
+    True
+    """
+
+    parts: tuple[Any, ...]
+    factors: tuple[float, ...]
+    name: ClassVar[str] = "sum"
+
+    def __post_init__(self) -> None:
+        if len(self.parts) != len(self.factors) or not self.parts:
+            raise ValueError(
+                f"LossSum: each of at least one part needs a factor, got {len(self.parts)} parts "
+                f"and {len(self.factors)} factors"
+            )
+        factors = tuple(
+            _validate.number("LossSum", "factor", f, low=0, open_low=True) for f in self.factors
+        )
+        object.__setattr__(self, "factors", factors)
+
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        return all(getattr(part, "shift_invariant", False) for part in self.parts)
+
+    @property
+    def minimizes(self) -> bool:  # type: ignore[override]
+        return all(getattr(part, "minimizes", True) for part in self.parts)
+
+    @property
+    def takes_pairs(self) -> bool:  # type: ignore[override]
+        return any(getattr(part, "takes_pairs", False) for part in self.parts)
+
+    def __str__(self) -> str:
+        terms = zip(self.factors, self.parts, strict=True)
+        return " + ".join(f"{_number(f)} * {part}" if f != 1 else str(part) for f, part in terms)
+
+    __repr__ = __str__
+
+    def _kernel(self, y: Floats, offsets: Offsets, weight: Floats | None) -> Any:
+        return self._joined([_kernel_of(part, y, offsets, weight) for part in self.parts])
+
+    def _pair_kernel(self, y: Floats, offsets: Offsets, weight: Floats | None, pairs: Pairs) -> Any:
+        kernels = [
+            part._pair_kernel(y, offsets, weight, pairs)
+            if getattr(part, "takes_pairs", False) and hasattr(part, "_pair_kernel")
+            else _kernel_of(part, y, offsets, weight)
+            for part in self.parts
+        ]
+        return self._joined(kernels)
+
+    def _joined(self, kernels: list[Any]) -> Any:
+        convex = all(hasattr(kernel, "product") for kernel in kernels)
+        return (_ConvexSumKernel if convex else _SumKernel)(self.factors, kernels)
+
+
+@dataclass(frozen=True, repr=False)
+class _ConvexSum(LossSum, ConvexLoss):
+    """A sum of convex losses."""
+
+
+def sum_of(*terms: tuple[Any, Any]) -> LossSum:
+    """The sum of ``(factor, loss)`` terms; sums among them are taken apart."""
+    parts: list[Any] = []
+    factors: list[float] = []
+    for factor, loss in terms:
+        factor = _validate.number("LossSum", "factor", factor, low=0, open_low=True)
+        loss = parse_loss(loss)
+        inner = loss if isinstance(loss, LossSum) else None
+        parts += inner.parts if inner else (loss,)
+        factors += [factor * f for f in inner.factors] if inner else [factor]
+    kind = _ConvexSum if all(hasattr(p, "hessian_product") for p in parts) else LossSum
+    return kind(tuple(parts), tuple(factors))
+
+
+class _SumKernel(ArrayKernel):
+    """Kernels of the parts, side by side."""
+
+    def __init__(self, factors: tuple[float, ...], kernels: list[Any]) -> None:
+        self.terms = list(zip(factors, kernels, strict=True))
+
+    def evaluate(
+        self, s: Floats, values: bool = True, n_threads: int = 0
+    ) -> tuple[Floats, Floats, Floats]:
+        columns = [(f, kernel.evaluate(s, values, n_threads)) for f, kernel in self.terms]
+        loss, gradient, curvature = (sum(f * column[i] for f, column in columns) for i in range(3))
+        return loss, gradient, curvature
+
+
+class _ConvexSumKernel(_SumKernel, ConvexArrayKernel):
+    def product(self, v: Floats, n_threads: int = 0) -> Floats:
+        total: Floats = sum(f * kernel.product(v, n_threads) for f, kernel in self.terms)
+        return total
+
+
+class _OwnKernel(ArrayKernel):
+    """A loss of the user's, with the methods of a native kernel."""
+
+    def __init__(self, loss: Any, y: Floats, offsets: Offsets, weight: Floats | None) -> None:
+        self.loss, self.y, self.rest = loss, y, (offsets, weight)
+        self.scores = np.zeros(0)
+
+    def evaluate(
+        self, s: Floats, values: bool = True, n_threads: int = 0
+    ) -> tuple[Floats, Floats, Floats]:
+        self.scores = s
+        value = self.loss.value(self.y, s, *self.rest) if values else np.zeros(0)
+        gradient, curvature = self.loss.derivatives(self.y, s, *self.rest)
+        n_queries = len(self.rest[0]) - 1 if values else 0
+        columns = {"value": (value, n_queries), "gradient": (gradient, len(self.y))}
+        columns["curvature"] = curvature, len(self.y)
+        for name, (column, n) in columns.items():
+            if np.shape(column) != (n,) or not np.isfinite(column).all():
+                raise ValueError(
+                    f"{self.loss}: the loss must return a finite {name} array of length {n}, "
+                    f"got shape {np.shape(column)}"
+                )
+        return tuple(np.asarray(c, dtype=np.float64) for c, _ in columns.values())  # type: ignore[return-value]
+
+
+class _OwnConvexKernel(_OwnKernel, ConvexArrayKernel):
+    def product(self, v: Floats, n_threads: int = 0) -> Floats:
+        offsets, weight = self.rest
+        bent = self.loss.hessian_product(self.y, self.scores, offsets, v, weight)
+        return np.asarray(bent, dtype=np.float64)
+
+
+def _kernel_of(part: Any, y: Floats, offsets: Offsets, weight: Floats | None) -> Any:
+    if isinstance(part, Loss):
+        return part._kernel(y, offsets, weight)
+    convex = hasattr(part, "hessian_product")
+    return (_OwnConvexKernel if convex else _OwnKernel)(part, y, offsets, weight)
+
+
+# --- losses as text --------------------------------------------------------------------------
+
+
 def parse_loss(loss: Any) -> Any:
-    """A loss from its text form, ``"ranknet"`` or ``"ranknet(sigma=2)"``; a loss passes through.
+    """A loss from its text form, ``"ranknet"``, ``"ranknet(sigma=2)"`` or ``"0.9 * ranknet + 0.1 *
+    squared"``; a loss passes through.
 
     Parameters
     ----------
     loss : str or loss
-        A name in :data:`LOSSES`, with options in parentheses; or any object with ``value`` and
-        ``derivatives``.
+        Names in :data:`LOSSES`, with options in parentheses, and sums of them with factors; or any
+        object with ``value`` and ``derivatives``.
 
     Raises
     ------
@@ -400,7 +305,7 @@ def parse_loss(loss: Any) -> Any:
     --------
     >>> import rankwise as rw
     >>> rw.parse_loss("ranknet(sigma=2)")
-    RankNet(sigma=2.0)
+    RankNet(sigma=2.0, equal_labels='skip')
     >>> str(rw.RankNet(sigma=2))
     'ranknet(sigma=2)'
     """
@@ -411,7 +316,11 @@ def parse_loss(loss: Any) -> Any:
                 f"and derivatives(y, s, offsets, weight), got {loss!r}"
             )
         return loss
-    name, options = parse_call("parse_loss", loss)
+    text = loss.strip()
+    terms = _terms(text)
+    if terms is not None:
+        return sum_of(*terms)
+    name, options = parse_call("parse_loss", text)
     if name not in LOSSES:
         raise _validate.unknown("loss", name, LOSSES)
     known = [field.name for field in fields(LOSSES[name])]
@@ -423,16 +332,41 @@ def parse_loss(loss: Any) -> Any:
     return LOSSES[name](**options)
 
 
-def _column(where: str, name: str, values: ArrayLike, n_docs: int) -> Floats:
-    column = _validate.vector(where, name, values)
-    if len(column) != n_docs or not np.isfinite(column).all():
+def has_text(loss: Any) -> bool:
+    """Whether a loss can be read back from its text, which one of your own cannot."""
+    if isinstance(loss, LossSum):
+        return all(has_text(part) for part in loss.parts)
+    return type(loss) in LOSSES.values() and parse_loss(str(loss)) == loss
+
+
+def _terms(text: str) -> list[tuple[float, str]] | None:
+    """The terms of a sum, or None where the text is a single loss or none at all."""
+    try:
+        tree: ast.expr = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    if not isinstance(tree, ast.BinOp):
+        return None
+    found: list[tuple[float, str]] = []
+    while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add):
+        found.append(_term(text, tree.right))
+        tree = tree.left
+    return [_term(text, tree), *reversed(found)]
+
+
+def _term(text: str, tree: ast.expr) -> tuple[float, str]:
+    factor: ast.expr = ast.Constant(1.0)
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Mult):
+        left = isinstance(tree.left, ast.Constant)
+        factor, tree = (tree.left, tree.right) if left else (tree.right, tree.left)
+    number = factor.value if isinstance(factor, ast.Constant) else None
+    if not isinstance(number, int | float) or not isinstance(tree, ast.Name | ast.Call):
         raise ValueError(
-            f"{where}: {name} must hold one finite number per document, "
-            f"got {len(column)} for {n_docs} documents"
-            + ("" if np.isfinite(column).all() else " and NaN or infinity among them")
+            "parse_loss: a sum must have the form number * loss + number * loss + ..., "
+            f"got {text!r}"
         )
-    return column
+    return number, str(ast.get_source_segment(text, tree))
 
 
-def _columns(pairs: Pairs) -> tuple[Any, Any, Any, Any]:
-    return pairs.winner, pairs.loser, pairs.weight, pairs.target
+def _number(value: float) -> str:
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)

@@ -39,7 +39,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise import __version__
 from rankwise._files import COMPRESSED, atomic_write
-from rankwise.losses import LOSSES, parse_loss
+from rankwise.losses import has_text, parse_loss
 from rankwise.metrics import Metric, parse_metric
 
 # What may be in a file: class -> module. Nothing else is ever made.
@@ -192,7 +192,7 @@ def _pack(value: Any, where: str, entry: str, entries: dict[str, bytes]) -> Any:
         return _pack_array(value, where, entry, entries)
     if isinstance(value, Metric):
         return {"metric": str(value)}
-    if type(value) in LOSSES.values() and parse_loss(str(value)) == value:
+    if has_text(value):
         return {"loss": str(value)}
     if type(value).__name__ in CLASSES:
         return {"object": _pack_object(value, where, f"{entry}/", entries)}
