@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.linear_model import Ridge
+from lightgbm import LGBMClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeRegressor
 
 import rankwise as rw
@@ -18,6 +19,10 @@ RANKERS = {
     "feature": rw.FeatureRanker(),
     "pointwise ridge": rw.PointwiseRanker(Ridge()),
     "pointwise tree": rw.PointwiseRanker(DecisionTreeRegressor(max_depth=4, random_state=0)),
+    "mcrank": rw.PointwiseRanker(
+        LGBMClassifier(n_estimators=5, num_leaves=8, n_jobs=1, verbosity=-1, deterministic=True)
+    ),
+    "mcrank linear": rw.PointwiseRanker(LogisticRegression(max_iter=300)),
     "linear squared": rw.LinearRanker("squared"),
     "linear ranknet": rw.LinearRanker("ranknet"),
     "linear listnet": rw.LinearRanker("listnet"),
@@ -42,7 +47,7 @@ RANKERS = {
 }
 
 # Rankers whose model is an estimator of another library.
-FOREIGN = {"pointwise ridge", "pointwise tree"}
+FOREIGN = {"pointwise ridge", "pointwise tree", "mcrank", "mcrank linear"}
 
 
 def one_query(ranker):

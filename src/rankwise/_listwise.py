@@ -251,7 +251,9 @@ class ApproxNDCG(Loss):
         known = np.nan_to_num(gain, nan=0.0)
         best = known[np.lexsort((-known, query))]
         place = np.arange(len(best)) - offsets[:-1][query]
-        ideal = np.bincount(query, best / np.log2(2.0 + place), minlength=len(largest)).astype(float)
+        ideal = np.bincount(query, best / np.log2(2.0 + place), minlength=len(largest)).astype(
+            float
+        )
         scale = np.divide(1.0, ideal, out=np.zeros_like(ideal), where=ideal > 0)
         weighted = gain if weight is None else gain * weight
         return _core.ApproxNdcgLoss(weighted, offsets, scale, self.alpha)

@@ -1,8 +1,8 @@
-"""Rankers to compare with: chance, one feature, and any regressor.
+"""Rankers to compare with: chance, one feature, any regressor or classifier.
 
 What a learned ranker is worth shows beside three simple ones. :class:`RandomRanker` is the floor,
-:class:`FeatureRanker` the best single feature, and :class:`PointwiseRanker` a regressor that
-predicts labels one by one and knows nothing of queries.
+:class:`FeatureRanker` the best single feature, and :class:`PointwiseRanker` a regressor or
+classifier that predicts labels one by one and knows nothing of queries.
 
 >>> import rankwise as rw
 >>> train, test = rw.make_queries(n_queries=400).split([0.5, 0.5])
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from rankwise import _validate
@@ -178,25 +178,35 @@ def _feature_scores(X: Any, column: int, sign: float) -> NDArray[np.float64]:
 
 
 class PointwiseRanker(Ranker):
-    """Ranks by the labels that a scikit-learn regressor predicts, one document at a time.
+    """Ranks by the labels that a scikit-learn estimator predicts, one document at a time.
+
+    ``score(x) = prediction`` of a regressor, ``sum over labels of label P(label | x)`` of a
+    classifier: the expected label, as in McRank.
 
     Parameters
     ----------
-    estimator : scikit-learn regressor
-        Fitted on ``(X, y)``; it does not see the queries. ``sample_weight`` is passed on.
+    estimator : scikit-learn regressor, or classifier with ``predict_proba``
+        Fitted on ``(X, y)``; it does not see the queries. ``sample_weight`` is passed on. A
+        classifier gets the labels as numbers of classes, so fractional ones are welcome.
     metric : str or Metric, default="ndcg@10"
         What :meth:`score` reports.
 
     Attributes
     ----------
-    estimator_ : regressor
+    estimator_ : regressor or classifier
         The fitted clone.
+    labels_ : float64 array of shape (n_labels,) or None
+        The labels behind a classifier's classes; None for a regressor.
 
     Notes
     -----
     Equal rows of one batch get equal scores: each distinct row is scored once. Between batches
-    they are as equal as the regressor makes them. A regressor of another library cannot be saved
-    without pickle, so :meth:`save` refuses.
+    they are as equal as the estimator makes them. An estimator of another library cannot be saved
+    without pickle, so :meth:`save` refuses. Unjudged documents are left out of the fit.
+
+    References
+    ----------
+    li2007
 
     Examples
     --------
@@ -209,6 +219,7 @@ class PointwiseRanker(Ranker):
     """
 
     estimator_: Any
+    labels_: NDArray[np.float64] | None
 
     def __init__(self, estimator: Any, *, metric: str | Metric = "ndcg@10") -> None:
         self.estimator = estimator
@@ -217,29 +228,44 @@ class PointwiseRanker(Ranker):
     def _fit(self, train: Queries, valid: Queries | None) -> None:
         if not hasattr(self.estimator, "fit") or not hasattr(self.estimator, "predict"):
             raise TypeError(
-                "PointwiseRanker.fit: estimator must be a scikit-learn regressor, "
+                "PointwiseRanker.fit: estimator must be a scikit-learn regressor or classifier, "
                 f"got {self.estimator!r}"
+            )
+        classes = is_classifier(self.estimator)
+        if classes and not hasattr(self.estimator, "predict_proba"):
+            raise TypeError(
+                "PointwiseRanker.fit: a classifier must have predict_proba, for the expected "
+                f"label, got {type(self.estimator).__name__}; wrap it in "
+                "sklearn.calibration.CalibratedClassifierCV"
             )
         self.estimator_ = clone(self.estimator)
         judged = np.flatnonzero(~np.isnan(train.y))
-        X, y = (
-            (train.X, train.y)
-            if len(judged) == train.n_docs
-            else (train.X[judged], train.y[judged])
-        )
+        X, y = train.X, train.y[judged]
+        if len(judged) < train.n_docs:
+            X = X[judged]
+        self.labels_ = None
+        target: NDArray[Any] = y
+        if classes:
+            self.labels_, target = np.unique(y, return_inverse=True)
         if train.weight is None:
-            self.estimator_.fit(X, y)
+            self.estimator_.fit(X, target)
             return
         if not has_fit_parameter(self.estimator, "sample_weight"):
             raise TypeError(
                 "PointwiseRanker.fit: sample_weight needs an estimator whose fit takes it, "
                 f"got {type(self.estimator).__name__}"
             )
-        self.estimator_.fit(X, y, sample_weight=train.weight[judged])
+        self.estimator_.fit(X, target, sample_weight=train.weight[judged])
 
     def _score(self, X: Any) -> NDArray[np.float64]:
         _, first, place = np.unique(row_hashes(X), return_index=True, return_inverse=True)
-        predicted = np.asarray(self.estimator_.predict(X[first]), dtype=np.float64)
+        if self.labels_ is None:
+            predicted = np.asarray(self.estimator_.predict(X[first]), dtype=np.float64)
+        else:
+            chances = np.asarray(self.estimator_.predict_proba(X[first]), dtype=np.float64)
+            classes = np.asarray(self.estimator_.classes_, dtype=np.int64)
+            # A sum over each row by itself: equal chances give equal scores in any batch.
+            predicted = (chances * self.labels_[classes]).sum(axis=1)
         if predicted.shape != first.shape:
             raise ValueError(
                 "PointwiseRanker.predict: estimator must predict one number per document, "
