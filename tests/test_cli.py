@@ -375,3 +375,91 @@ def test_progress_goes_to_standard_error(files):
         capture_output=True, text=True, env={**os.environ}, check=True,
     )  # fmt: skip
     assert result.stdout.startswith("metric,")
+
+
+# --- explain -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model(capsys, files):
+    run(capsys, "train", "train.txt", "--ranker", "ranknet(alpha=1.0)", "-o", "model.rw", "--quiet")
+    return rw.load("model.rw")
+
+
+def test_explain_lists_the_worst_queries(capsys, model):
+    code, out, err = run(capsys, "explain", "model.rw", "test.txt", "--worst", "3")
+    assert code == 0, err
+    test = rw.read("test.txt")
+    assert out.rstrip("\n") == str(rw.worst_queries(model, test, n=3))
+    assert out.startswith("ndcg@10 is ")
+    found = run_json(capsys, "explain", "model.rw", "test.txt", "--metric", "ap")
+    assert found["metric"] == "ap"
+    assert found["mean"] == rw.parse_metric("ap").mean(test.y, model.predict(test), qid=test.groups)
+
+
+def test_explain_one_query(capsys, model):
+    worst = run_json(capsys, "explain", "model.rw", "test.txt")["worst"][0]
+    found = run_json(
+        capsys, "explain", "model.rw", "test.txt", "--query", worst["query"],
+        "--pairs", "2", "--top", "3",
+    )  # fmt: skip
+    assert found["value"] == pytest.approx(worst["value"])
+    assert found["wrong_pairs"] == worst["wrong_pairs"]
+    assert len(found["mistakes"]) == min(2, found["wrong_pairs"])
+    mistake = found["mistakes"][0]
+    assert len(mistake["pushes"]) == 3
+    total = sum(f["amount"] for f in mistake["pushes"]) + mistake["rest"]
+    assert total == pytest.approx(mistake["gap"])
+    assert mistake["better_doc"].startswith("doc")
+    code, out, err = run(
+        capsys, "explain", "model.rw", "test.txt", "--query", worst["query"], "-o", "query.png"
+    )
+    assert code == 0, err
+    assert "largest mistakes" in out
+    assert err == "picture: query.png\n"
+    assert Path("query.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_explain_importance_and_dependence(capsys, model):
+    found = run_json(
+        capsys, "explain", "model.rw", "test.txt", "--importance", "--repeats", "2", "--seed", "4",
+        "-o", "importance.svg",
+    )  # fmt: skip
+    test = rw.read("test.txt")
+    expected = rw.permutation_importance(model, test, n_repeats=2, rng=4)
+    assert found == json.loads(json.dumps(expected.as_dict()))
+    assert Path("importance.svg").exists()
+    found = run_json(capsys, "explain", "model.rw", "test.txt", "--dependence", "1")
+    assert found["column"] == 0
+    assert found["feature"] == "feature 1"
+    slope = (found["points"][-1]["score"] - found["points"][0]["score"]) / (
+        found["points"][-1]["value"] - found["points"][0]["value"]
+    )
+    assert slope == pytest.approx(model.coef_[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--query", "zzz"], "query must be one of the 18 in the data, got 'zzz'"),
+        (["--dependence", "0"], "must be a number from 1 to 6, got 0"),
+        (["--dependence", "x"], "must be a column of the data, got 'x'"),
+        (["--importance", "-o", "x.doc"], "must end in .png, .svg or .pdf"),
+        (["-o", "x.png"], "the list of worst queries has none"),
+        (["--metric", "nope"], "unknown metric 'nope'"),
+        (["--importance", "--repeats", "0"], "n_repeats must be an integer of at least 1"),
+    ],
+)
+def test_explain_refuses(capsys, model, words, sentence):
+    code, out, err = run(capsys, "explain", "model.rw", "test.txt", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith("rankwise explain: ")
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_explain_answers_one_thing_at_a_time(capsys, model):
+    with pytest.raises(SystemExit) as exit:
+        main(["explain", "model.rw", "test.txt", "--importance", "--query", "1"])
+    assert exit.value.code == 2
+    assert "not allowed with" in capsys.readouterr().err

@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     from rankwise.formats import write as write
     from rankwise.formats import write_letor as write_letor
     from rankwise.formats import write_npz as write_npz
+    from rankwise.insight import contributions as contributions
+    from rankwise.insight import explain_query as explain_query
+    from rankwise.insight import partial_dependence as partial_dependence
+    from rankwise.insight import permutation_importance as permutation_importance
+    from rankwise.insight import worst_queries as worst_queries
     from rankwise.kernel_ranksvm import KernelRankSVM as KernelRankSVM
     from rankwise.lambdas import LambdaRank as LambdaRank
     from rankwise.linear import LinearRanker as LinearRanker
@@ -64,16 +69,19 @@ if TYPE_CHECKING:
     from rankwise.losses import SquaredHingePairs as SquaredHingePairs
     from rankwise.losses import parse_loss as parse_loss
     from rankwise.metrics import METRICS as METRICS
-    from rankwise.metrics import PRESETS as PRESETS
     from rankwise.metrics import Metric as Metric
+    from rankwise.metrics import PRESETS as PRESETS
     from rankwise.metrics import evaluate as evaluate
     from rankwise.metrics import parse_metric as parse_metric
     from rankwise.metrics import parse_metrics as parse_metrics
     from rankwise.plots import DepthCurve as DepthCurve
     from rankwise.plots import depth_curve as depth_curve
+    from rankwise.plots import plot_dependence as plot_dependence
     from rankwise.plots import plot_depth as plot_depth
     from rankwise.plots import plot_differences as plot_differences
+    from rankwise.plots import plot_importance as plot_importance
     from rankwise.plots import plot_means as plot_means
+    from rankwise.plots import plot_mistakes as plot_mistakes
     from rankwise.plots import plot_search as plot_search
     from rankwise.prepare import QueryKFold as QueryKFold
     from rankwise.prepare import QueryScaler as QueryScaler
@@ -121,19 +129,12 @@ _PUBLIC = {
     "bins": ["BinnedQueries", "bin_queries"],
     "boosting": ["AdaRank", "RankBoost"],
     "comparison": ["Comparison", "compare"],
-    "data": [
-        "Groups",
-        "Pairs",
-        "Queries",
-        "concatenate",
-        "group_rows",
-        "pairs_from_labels",
-        "qid_from_sizes",
-    ],
+    "data": ["Groups", "Pairs", "Queries", "concatenate", "group_rows", "pairs_from_labels", "qid_from_sizes"],
     "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],
     "experiment": ["Fold", "choose", "run_experiment"],
     "folds": ["FoldPaths", "fold_paths", "read_folds"],
     "formats": ["read", "read_letor", "read_npz", "write", "write_letor", "write_npz"],
+    "insight": ["contributions", "explain_query", "partial_dependence", "permutation_importance", "worst_queries"],
     "kernel_ranksvm": ["KernelRankSVM"],
     "lambdas": ["LambdaRank"],
     "linear": ["LinearRanker", "RankSVM"],
@@ -158,43 +159,16 @@ _PUBLIC = {
         "parse_loss",
     ],
     "metrics": ["METRICS", "Metric", "PRESETS", "evaluate", "parse_metric", "parse_metrics"],
-    "plots": [
-        "DepthCurve",
-        "depth_curve",
-        "plot_depth",
-        "plot_differences",
-        "plot_means",
-        "plot_search",
-    ],
+    "plots": ["DepthCurve", "depth_curve", "plot_dependence", "plot_depth", "plot_differences", "plot_importance", "plot_means", "plot_mistakes", "plot_search"],
     "prepare": ["QueryKFold", "QueryScaler"],
     "recipes": ["RECIPES", "make_ranker"],
     "saving": ["load", "save"],
     "space": ["Range"],
-    "stats": [
-        "benjamini_hochberg",
-        "bootstrap_interval",
-        "effect_size",
-        "holm",
-        "paired_t_test",
-        "randomization_test",
-        "sign_test",
-        "t_interval",
-        "wilcoxon_test",
-        "win_tie_loss",
-    ],
+    "stats": ["benjamini_hochberg", "bootstrap_interval", "effect_size", "holm", "paired_t_test", "randomization_test", "sign_test", "t_interval", "wilcoxon_test", "win_tie_loss"],
     "summary": ["Description", "describe"],
     "synthetic": ["make_queries"],
     "tables": ["from_frame", "read_csv", "read_parquet", "to_frame", "write_csv", "write_parquet"],
-    "trec": [
-        "Judged",
-        "Qrels",
-        "Run",
-        "join",
-        "read_qrels",
-        "read_run",
-        "write_qrels",
-        "write_run",
-    ],
+    "trec": ["Judged", "Qrels", "Run", "join", "read_qrels", "read_run", "write_qrels", "write_run"],
     "trees": ["TreeRanker"],
     "tuning": ["Trial", "Tuned", "tune"],
 }

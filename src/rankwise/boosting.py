@@ -314,7 +314,10 @@ class _Bins:
     def answers(self, feature: int, threshold: int, missing: bool) -> NDArray[np.bool_]:
         bins, last = self.bins[feature], self.counts[feature] + 1
         above = bins > threshold
-        return above & (bins != last) if not missing else above | (bins == last)
+        answer: NDArray[np.bool_] = (
+            above & (bins != last) if not missing else above | (bins == last)
+        )
+        return answer
 
     def value(self, feature: int, threshold: int) -> float:
         cuts = self.thresholds[feature]
@@ -557,7 +560,8 @@ class AdaRank(Ranker):
         self.n_estimators_ = len(chosen)
         self.features_ = np.array([feature for feature, _ in chosen], np.int64)
         self.alphas_ = np.array([alpha for _, alpha in chosen])
-        self.coef_ = np.bincount(self.features_, self.alphas_, minlength=d)
+        coef: Floats = np.bincount(self.features_, self.alphas_, minlength=d).astype(np.float64)
+        self.coef_ = coef
         self.train_scores_ = np.array(history)
 
     def _score(self, X: Any) -> Floats:

@@ -120,6 +120,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_train(commands)
     _add_tune(commands)
     _add_predict(commands)
+    _add_explain(commands)
     _add_eval(commands)
     _add_convert(commands)
     _add_describe(commands)
@@ -333,6 +334,66 @@ rankwise predict model.rw test.txt --run --tag mine > mine.run
     )
     p.add_argument("--tag", default="rankwise", help="name of the run (default: rankwise)")
     _reading(p)
+
+
+def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    p = _command(
+        commands,
+        "explain",
+        "look inside a saved ranker: its worst queries, one query's mistakes, what features do",
+        """
+rankwise explain model.rw test.txt                                (the queries it serves worst)
+rankwise explain model.rw test.txt --query 17                     (wrong pairs, and what pushed them)
+rankwise explain model.rw test.txt --query 17 --metric ap --pairs 3 -o query.png
+rankwise explain model.rw test.txt --importance -o importance.svg
+rankwise explain model.rw test.txt --dependence 12 --json
+""",
+    )
+    p.add_argument("model", help="file written by 'rankwise train' or Ranker.save")
+    p.add_argument("data", help="judged queries, '-' for standard input")
+    what = p.add_mutually_exclusive_group()
+    what.add_argument(
+        "--query", metavar="ID", help="one query: its ranking, its wrong pairs, what pushed them"
+    )
+    what.add_argument(
+        "--importance",
+        action="store_true",
+        help="how much the metric falls when each feature is shuffled",
+    )
+    what.add_argument(
+        "--dependence",
+        metavar="FEATURE",
+        help="the score as a function of a feature, given by name or by number from 1",
+    )
+    p.add_argument("--metric", help="metric to go by (default: the ranker's own)")
+    p.add_argument("--preset", metavar="NAME", help="conventions of the metric")
+    p.add_argument(
+        "--pairs", type=int, default=5, metavar="N", help="wrong pairs shown (default: 5)"
+    )
+    p.add_argument(
+        "--top",
+        type=int,
+        default=5,
+        metavar="N",
+        help="features shown for each pair (default: 5)",
+    )
+    p.add_argument("--worst", type=int, default=10, metavar="N", help="queries shown (default: 10)")
+    p.add_argument(
+        "--within",
+        choices=("query", "all"),
+        default="query",
+        help="shuffle inside each query, or over all documents (default: query)",
+    )
+    p.add_argument(
+        "--repeats", type=int, default=10, metavar="N", help="shuffles per feature (default: 10)"
+    )
+    p.add_argument(
+        "--picture", "-o", metavar="FILE", help="save the answer as a picture (.png, .svg, .pdf)"
+    )
+    _reading(p)
+    _seed(p)
+    _quiet(p)
+    _json(p)
 
 
 def _add_eval(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

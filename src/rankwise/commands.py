@@ -525,6 +525,105 @@ def _as_run(queries: Queries, y_score: Any, tag: str) -> Run:
     return Run.from_arrays(qid, docs, y_score, tag=tag)
 
 
+# --- explain ------------------------------------------------------------------------------------
+
+
+def explain(args: argparse.Namespace) -> None:
+    """What a saved ranker does: to one query, or with its features."""
+    from rankwise.metrics import parse_metric
+    from rankwise.saving import load
+
+    ranker = load(args.model)
+    width = {} if args.features is not None else {"n_features": ranker.n_features_in_}
+    queries = _read(args, args.data, **width)
+    metric = ranker.metric if args.metric is None else args.metric
+    metric = parse_metric(metric, preset=args.preset)
+    answer = next(
+        find
+        for asked, find in (
+            (args.query is not None, _explain_one),
+            (args.importance, _explain_importance),
+            (args.dependence is not None, _explain_dependence),
+            (True, _explain_worst),
+        )
+        if asked
+    )
+    found, draw = answer(args, ranker, queries, metric)
+    if args.json:
+        _print_json(_finite(found.as_dict()))
+    else:
+        print(found)
+    if args.picture is not None:
+        draw(found, path=args.picture)
+        _note(f"picture: {args.picture}")
+
+
+def _explain_one(args: argparse.Namespace, ranker: Any, queries: Queries, metric: Metric) -> Any:
+    from rankwise import insight, plots
+
+    _checked_picture(args)
+    found = insight.explain_query(
+        ranker, queries, args.query, metric=metric, n_pairs=args.pairs, n_features=args.top
+    )
+    return found, plots.plot_mistakes
+
+
+def _explain_importance(
+    args: argparse.Namespace, ranker: Any, queries: Queries, metric: Metric
+) -> Any:
+    from rankwise import insight, plots
+    from rankwise._progress import Progress
+
+    _checked_picture(args)
+    with Progress(quiet=args.quiet) as progress:
+        found = insight.permutation_importance(
+            ranker,
+            queries,
+            metric=metric,
+            within=args.within,
+            n_repeats=args.repeats,
+            rng=args.seed,
+            progress=progress,
+        )
+    return found, plots.plot_importance
+
+
+def _explain_dependence(
+    args: argparse.Namespace, ranker: Any, queries: Queries, metric: Metric
+) -> Any:
+    from rankwise import insight, plots
+
+    _checked_picture(args)
+    feature = args.dependence
+    if feature not in (queries.feature_names or ()) and re.fullmatch(r"[+-]?\d+", feature):
+        feature = int(feature) - 1
+        if not 0 <= feature < queries.n_features:
+            raise ValueError(
+                f"--dependence: a feature must be a number from 1 to {queries.n_features}, "
+                f"got {args.dependence}"
+            )
+    found = insight.partial_dependence(ranker, queries, feature, rng=args.seed)
+    return found, plots.plot_dependence
+
+
+def _explain_worst(args: argparse.Namespace, ranker: Any, queries: Queries, metric: Metric) -> Any:
+    from rankwise import insight
+
+    if args.picture is not None:
+        raise ValueError(
+            "--picture: the list of worst queries has none; "
+            "ask for --query, --importance or --dependence"
+        )
+    return insight.worst_queries(ranker, queries, metric=metric, n=args.worst), None
+
+
+def _checked_picture(args: argparse.Namespace) -> None:
+    """A bad ending is refused before anything is computed."""
+    from rankwise.plots import file_kind
+
+    file_kind(args.picture)
+
+
 # --- convert, describe, lists -------------------------------------------------------------------
 
 
@@ -742,6 +841,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "train": train,
     "tune": tune,
     "predict": predict,
+    "explain": explain,
     "eval": evaluate,
     "convert": convert,
     "describe": describe,

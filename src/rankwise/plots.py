@@ -4,6 +4,8 @@
 * :func:`plot_differences`: how the difference to the baseline is spread over the queries.
 * :func:`plot_depth`: a metric against the depth ``k``, from :func:`depth_curve`.
 * :func:`plot_search`: the trials of a search for hyperparameters, from :func:`rankwise.tune`.
+* :func:`plot_importance`, :func:`plot_dependence`, :func:`plot_mistakes`: what
+  :mod:`rankwise.insight` found in a ranker.
 
 Every function returns a ``matplotlib.figure.Figure`` and, given a ``path``, also writes it: PNG,
 SVG or PDF by the suffix, under a temporary name first, so that a reader never meets half a file.
@@ -42,6 +44,7 @@ from rankwise.comparison import Comparison, Gap, Result
 
 if TYPE_CHECKING:
     from rankwise.data import Groups
+    from rankwise.insight import Dependence, Importance, QueryExplanation
     from rankwise.metrics import Metric
     from rankwise.tuning import Tuned
 
@@ -567,6 +570,172 @@ def _places(axes: Any, values: list[Any], log: bool) -> Floats:
             axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
             axes.xaxis.set_minor_locator(NullLocator())
     return places
+
+
+# --------------------------------------------------------------------------------------- insight
+
+_BARS = 25  # features shown at most
+
+
+def plot_importance(
+    importance: Importance, *, path: str | os.PathLike[str] | None = None
+) -> Figure:
+    """How much the metric falls when each feature is shuffled, with its interval.
+
+    A filled blue disc is a feature whose interval lies above 0, an open circle one whose does not.
+
+    Parameters
+    ----------
+    importance : Importance
+        Made by :func:`rankwise.permutation_importance`; its first 25 features are shown.
+    path : path-like, optional
+        Where to save the figure: ``.png``, ``.svg`` or ``.pdf``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        For a path with another suffix.
+    OSError
+        If the file cannot be written.
+    """
+    kind = file_kind(path)
+    n = min(len(importance.names), _BARS)
+    names = [_short(name) for name in importance.names[:n]]
+    figure = Figure(figsize=(1.2 + 0.085 * max(map(len, names)) + 4, 1.1 + 0.27 * n))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots()
+    _clean(axes, grid_axis="x")
+    axes.axvline(0, color=MUTED, lw=0.8)
+    for y, (drop, interval) in enumerate(
+        zip(importance.drops[:n], importance.intervals[:n], strict=True)
+    ):
+        sure = interval.low > 0
+        color = BLUE if sure else MUTED
+        axes.plot([interval.low, interval.high], [y, y], color=color, lw=1.4, marker="|", ms=8)
+        axes.plot([drop], [y], "o", ms=6, mec=color, mfc=color if sure else "white", ls="")
+    axes.set_yticks(range(n), names, fontsize=9, color=INK)
+    axes.set_ylim(n - 0.5, -0.5)
+    where = "inside each query" if importance.within == "query" else "over all documents"
+    axes.set_xlabel(
+        f"fall of {importance.metric} when shuffled {where}, "
+        f"{100 * importance.confidence:g} % interval over {importance.n_queries:,} queries",
+        fontsize=9,
+        color=MUTED,
+    )
+    return _saved(figure, path, kind)
+
+
+def plot_dependence(
+    dependence: Dependence, *, path: str | os.PathLike[str] | None = None
+) -> Figure:
+    """The score as a function of one feature, with the band that 80 % of the documents lie in.
+
+    Parameters
+    ----------
+    dependence : Dependence
+        Made by :func:`rankwise.partial_dependence`.
+    path : path-like, optional
+        Where to save the figure: ``.png``, ``.svg`` or ``.pdf``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        For a path with another suffix.
+    OSError
+        If the file cannot be written.
+    """
+    kind = file_kind(path)
+    d = dependence
+    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
+    axes = figure.subplots()
+    _clean(axes, grid_axis="y")
+    axes.fill_between(d.values, d.low, d.high, color=FAINT, lw=0)
+    axes.plot(d.values, d.scores, color=BLUE, lw=1.6, marker="o", ms=3.5)
+    if d.missing is not None:
+        axes.axhline(d.missing, color=VERMILION, lw=1.2, ls="--")
+        axes.annotate(
+            "missing", (1, d.missing), xycoords=("axes fraction", "data"), xytext=(-2, 3),
+            textcoords="offset points", ha="right", fontsize=8.5, color=VERMILION,
+        )  # fmt: skip
+    axes.set_xlabel(_short(d.name, 60), fontsize=9, color=MUTED)
+    what = "score relative to the mean of the query" if d.centred else "score"
+    axes.set_ylabel(what, fontsize=9, color=MUTED)
+    axes.set_title(
+        f"mean over {d.n_docs:,} documents, band of 80 %", fontsize=9, color=MUTED, loc="left"
+    )
+    return _saved(figure, path, kind)
+
+
+def plot_mistakes(
+    explanation: QueryExplanation, *, path: str | os.PathLike[str] | None = None
+) -> Figure:
+    """The largest mistakes of a query and the features that pushed them, a panel per pair.
+
+    Bars to the right (vermilion) pushed the worse document up, bars to the left (blue) held it
+    down; they sum to the score gap.
+
+    Parameters
+    ----------
+    explanation : QueryExplanation
+        Made by :func:`rankwise.explain_query`, with at least one pair.
+    path : path-like, optional
+        Where to save the figure: ``.png``, ``.svg`` or ``.pdf``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        For a query without mistakes, or a path with another suffix.
+    OSError
+        If the file cannot be written.
+    """
+    kind = file_kind(path)
+    pairs = explanation.pairs[:_PANELS]
+    if not pairs:
+        raise ValueError(
+            f"plot_mistakes: query {explanation.query} must hold a pair in the wrong order that is "
+            "listed, got none"
+        )
+    heights = [len(p.pushes) + 1 for p in pairs]
+    figure = Figure(figsize=(6.4, 0.8 * len(pairs) + 0.24 * sum(heights)), layout="constrained")
+    grid = figure.subplots(len(pairs), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for axes, p in zip(grid[:, 0], pairs, strict=True):
+        _clean(axes, grid_axis="x")
+        names = [_short(f.name) for f in p.pushes] + ["all else"]
+        amounts = [f.amount for f in p.pushes] + [p.rest]
+        colors = [VERMILION if a > 0 else BLUE for a in amounts]
+        axes.barh(range(len(names)), amounts, color=colors, height=0.62)
+        axes.axvline(0, color=MUTED, lw=0.8)
+        axes.set_yticks(range(len(names)), names, fontsize=8.5, color=INK)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_title(
+            f"{_short(p.worse_doc)} (label {p.worse_label:g}, rank {p.worse_rank}) above "
+            f"{_short(p.better_doc)} (label {p.better_label:g}, rank {p.better_rank}): "
+            f"cost {p.cost:.4f}",
+            fontsize=9,
+            color=INK,
+            loc="left",
+        )
+    grid[-1, 0].set_xlabel("part of the score gap", fontsize=9, color=MUTED)
+    figure.suptitle(
+        f"query {explanation.query}: {explanation.metric} {explanation.value:.4f}",
+        fontsize=10,
+        color=INK,
+        x=0.02,
+        ha="left",
+    )
+    return _saved(figure, path, kind)
 
 
 # ---------------------------------------------------------------------------------------- shared
