@@ -708,7 +708,7 @@ def plot_mistakes(
             "listed, got none"
         )
     heights = [len(p.pushes) + 1 for p in pairs]
-    figure = Figure(figsize=(6.4, 0.8 * len(pairs) + 0.24 * sum(heights)), layout="constrained")
+    figure = Figure(figsize=(7, 0.95 * len(pairs) + 0.24 * sum(heights)), layout="constrained")
     grid = figure.subplots(len(pairs), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
     for axes, p in zip(grid[:, 0], pairs, strict=True):
         _clean(axes, grid_axis="x")
@@ -721,8 +721,8 @@ def plot_mistakes(
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_title(
             f"{_short(p.worse_doc)} (label {p.worse_label:g}, rank {p.worse_rank}) above "
-            f"{_short(p.better_doc)} (label {p.better_label:g}, rank {p.better_rank}): "
-            f"cost {p.cost:.4f}",
+            f"{_short(p.better_doc)} (label {p.better_label:g}, rank {p.better_rank})\n"
+            f"cost {p.cost:.4f}, score gap {p.gap:.4g}",
             fontsize=9,
             color=INK,
             loc="left",
