@@ -218,6 +218,8 @@ def main() -> None:
     if args.quality:
         quality(args.data, args.rankers.split(";"))
         return
+    # What is loaded and compiled at the first call is not measured.
+    rw.RankBoost(n_estimators=1, n_jobs=1).fit(rw.make_queries(n_queries=5))
     bench_rankboost(args.queries, args.rounds, args.repeats)
     if args.data is not None:
         for name in PUBLISHED:

@@ -33,8 +33,8 @@ RANKERS = {
     "rankboost": rw.RankBoost(n_estimators=20, n_jobs=1),
     "adarank": rw.AdaRank("ap", n_estimators=10),
     "coordinate ascent": rw.CoordinateAscent(n_restarts=2, max_iter=2, random_state=0, n_jobs=1),
-    "coordinate ascent steps": rw.CoordinateAscent(
-        search="steps", n_restarts=1, max_iter=2, random_state=0, n_jobs=1
+    "coordinate ascent exact": rw.CoordinateAscent(
+        search="exact", n_restarts=1, max_iter=2, random_state=0, n_jobs=1
     ),
     "kernel ranksvm": rw.KernelRankSVM("rbf", C=0.1),
     "kernel ranksvm hinge": rw.KernelRankSVM("laplacian", C=0.1, loss="hinge", tol=1e-3),
@@ -99,5 +99,5 @@ EXPECTED_FAILURES = {
     "rankboost": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "adarank": {"check_fit2d_1sample": _ONE},
     "coordinate ascent": dict.fromkeys(_WEIGHTS, _MEAN) | {"check_fit2d_1sample": _ONE},
-    "coordinate ascent steps": dict.fromkeys(_WEIGHTS, _MEAN) | {"check_fit2d_1sample": _ONE},
+    "coordinate ascent exact": dict.fromkeys(_WEIGHTS, _MEAN) | {"check_fit2d_1sample": _ONE},
 }

@@ -450,7 +450,9 @@ def test_no_coordinate_improves_what_ascent_returns(search):
 def test_exact_reaches_the_best_of_a_plane():
     # Two features: every direction of the plane can be tried.
     queries = lists(12, 4, n_features=2, values=1000)
-    model = rw.CoordinateAscent("ap", scale=None, tol=0, n_restarts=8, random_state=0).fit(queries)
+    model = rw.CoordinateAscent(
+        "ap", search="exact", scale=None, tol=0, n_restarts=8, random_state=0
+    ).fit(queries)
     angles = np.linspace(0, 2 * np.pi, 20_001)
     best = max(
         AP.mean(queries.y, queries.X @ [np.cos(a), np.sin(a)], qid=queries.groups)

@@ -2,8 +2,8 @@ r"""Coordinate ascent: linear scores that make a metric itself large, one weight
 
 A metric depends on the order of the documents only, so as one weight moves it stays constant, jumps
 where two documents change places, and is constant again: no gradient leads anywhere, but all jumps
-along one line can be found and the best stretch between them taken. :class:`CoordinateAscent` does
-that for one feature after the other, for any metric, until a round over the features brings nothing
+along one line can be found and the best stretch between them taken, or many steps tried.
+:class:`CoordinateAscent` does that for one feature after the other, for any metric, until a round over the features brings nothing
 more.
 
 >>> import rankwise as rw
@@ -51,10 +51,11 @@ class CoordinateAscent(Ranker):
     ----------
     objective : str or Metric, optional
         What is made large: any metric. None is ``metric``.
-    search : {"exact", "steps"}
-        How one weight is searched. ``"exact"`` finds every place where the objective changes and
-        takes the middle of the best stretch. ``"steps"`` tries ``2 n_steps + 1`` values: 0, and steps
-        in both directions that start at .05 of the weight (.001 for a weight of 0) and double.
+    search : {"steps", "exact"}
+        How one weight is searched. ``"steps"`` tries ``2 n_steps + 1`` values: 0, and steps in both
+        directions that start at .05 of the weight (.001 for a weight of 0) and double.
+        ``"exact"`` finds every place where the objective changes and takes the middle of the best
+        stretch; it costs the more, the more documents are relevant.
     n_restarts : int
         Starts. The first is from equal weights; the others from weights drawn uniformly from -1 to 1.
     max_iter : int
@@ -136,7 +137,7 @@ class CoordinateAscent(Ranker):
         self,
         objective: str | Metric | None = None,
         *,
-        search: str = "exact",
+        search: str = "steps",
         n_restarts: int = 5,
         max_iter: int = 25,
         n_steps: int = 25,
