@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from rankwise.losses import SquaredHingePairs as SquaredHingePairs
     from rankwise.losses import parse_loss as parse_loss
     from rankwise.metrics import METRICS as METRICS
-    from rankwise.metrics import Metric as Metric
     from rankwise.metrics import PRESETS as PRESETS
+    from rankwise.metrics import Metric as Metric
     from rankwise.metrics import evaluate as evaluate
     from rankwise.metrics import parse_metric as parse_metric
     from rankwise.metrics import parse_metrics as parse_metrics
@@ -129,12 +129,26 @@ _PUBLIC = {
     "bins": ["BinnedQueries", "bin_queries"],
     "boosting": ["AdaRank", "RankBoost"],
     "comparison": ["Comparison", "compare"],
-    "data": ["Groups", "Pairs", "Queries", "concatenate", "group_rows", "pairs_from_labels", "qid_from_sizes"],
+    "data": [
+        "Groups",
+        "Pairs",
+        "Queries",
+        "concatenate",
+        "group_rows",
+        "pairs_from_labels",
+        "qid_from_sizes",
+    ],
     "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],
     "experiment": ["Fold", "choose", "run_experiment"],
     "folds": ["FoldPaths", "fold_paths", "read_folds"],
     "formats": ["read", "read_letor", "read_npz", "write", "write_letor", "write_npz"],
-    "insight": ["contributions", "explain_query", "partial_dependence", "permutation_importance", "worst_queries"],
+    "insight": [
+        "contributions",
+        "explain_query",
+        "partial_dependence",
+        "permutation_importance",
+        "worst_queries",
+    ],
     "kernel_ranksvm": ["KernelRankSVM"],
     "lambdas": ["LambdaRank"],
     "linear": ["LinearRanker", "RankSVM"],
@@ -159,16 +173,46 @@ _PUBLIC = {
         "parse_loss",
     ],
     "metrics": ["METRICS", "Metric", "PRESETS", "evaluate", "parse_metric", "parse_metrics"],
-    "plots": ["DepthCurve", "depth_curve", "plot_dependence", "plot_depth", "plot_differences", "plot_importance", "plot_means", "plot_mistakes", "plot_search"],
+    "plots": [
+        "DepthCurve",
+        "depth_curve",
+        "plot_dependence",
+        "plot_depth",
+        "plot_differences",
+        "plot_importance",
+        "plot_means",
+        "plot_mistakes",
+        "plot_search",
+    ],
     "prepare": ["QueryKFold", "QueryScaler"],
     "recipes": ["RECIPES", "make_ranker"],
     "saving": ["load", "save"],
     "space": ["Range"],
-    "stats": ["benjamini_hochberg", "bootstrap_interval", "effect_size", "holm", "paired_t_test", "randomization_test", "sign_test", "t_interval", "wilcoxon_test", "win_tie_loss"],
+    "stats": [
+        "benjamini_hochberg",
+        "bootstrap_interval",
+        "effect_size",
+        "holm",
+        "paired_t_test",
+        "randomization_test",
+        "sign_test",
+        "t_interval",
+        "wilcoxon_test",
+        "win_tie_loss",
+    ],
     "summary": ["Description", "describe"],
     "synthetic": ["make_queries"],
     "tables": ["from_frame", "read_csv", "read_parquet", "to_frame", "write_csv", "write_parquet"],
-    "trec": ["Judged", "Qrels", "Run", "join", "read_qrels", "read_run", "write_qrels", "write_run"],
+    "trec": [
+        "Judged",
+        "Qrels",
+        "Run",
+        "join",
+        "read_qrels",
+        "read_run",
+        "write_qrels",
+        "write_run",
+    ],
     "trees": ["TreeRanker"],
     "tuning": ["Trial", "Tuned", "tune"],
 }

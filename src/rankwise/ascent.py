@@ -2,9 +2,9 @@ r"""Coordinate ascent: linear scores that make a metric itself large, one weight
 
 A metric depends on the order of the documents only, so as one weight moves it stays constant, jumps
 where two documents change places, and is constant again: no gradient leads anywhere, but all jumps
-along one line can be found and the best stretch between them taken, or many steps tried.
-:class:`CoordinateAscent` does that for one feature after the other, for any metric, until a round over the features brings nothing
-more.
+along one line can be found and the best stretch between them taken, or many steps tried at once.
+:class:`CoordinateAscent` does that for one feature after the other, for any metric, until a round
+over the features brings nothing more.
 
 >>> import rankwise as rw
 >>> queries = rw.make_queries()
