@@ -146,7 +146,7 @@ class Ranker(BaseEstimator):
             checked = None
             if valid is not None:
                 checked = self._eval_queries(f"{where} (eval_set)", valid, lists)
-            shared["queries"] = canonical(lists), checked, names
+            shared["queries"] = canonical(lists) if self._moves_rows else lists, checked, names
         in_order, checked, names = shared["queries"]
         self._fit_sharing(in_order, checked, shared)
         note_features(self, in_order.n_features, names)

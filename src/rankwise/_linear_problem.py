@@ -46,6 +46,7 @@ class LinearProblem:
         *,
         has_intercept: bool,
         scale: str | None,
+        where: str,
     ) -> None:
         self.lists, self.order, self.make_kernel = lists, order, make_kernel
         self.kernel = make_kernel(lists)
@@ -55,14 +56,22 @@ class LinearProblem:
         d = lists.n_features
         self.mean = np.zeros(0)
         self.inverse = np.ones(d)
+        varies = self.features.varying_within(lists.offsets)
         if scale == "std" or has_intercept:
             self.mean, deviation = _moments(self.features, lists.n_docs, d)
+            lost = ~np.isfinite(deviation) | ((deviation == 0) & varies & (self.mean < 1e-100))
+            if lost.any():
+                j = int(np.argmax(lost))
+                raise ValueError(
+                    f"{where}: features must be of a size whose squares can be told from 0 and from "
+                    f"infinity, got a standard deviation of {deviation[j]:g} in column {j}; scale it"
+                )
             self.inverse[deviation == 0] = 0.0
             if scale == "std":
                 np.divide(1.0, deviation, out=self.inverse, where=deviation > 0)
         if not has_intercept:
             # Exact zeros instead of the rounding noise of large constants.
-            self.inverse[~self.features.varying_within(lists.offsets)] = 0.0
+            self.inverse[~varies] = 0.0
         self.n = d + has_intercept
         self.curvature = np.zeros(0)
 
@@ -285,7 +294,8 @@ def _moments(features: Any, n_docs: int, n_features: int) -> tuple[Floats, Float
     """Mean and standard deviation of each feature; exactly 0 where rounding is all there is."""
     ones = np.ones(n_docs)
     mean = features.transposed(ones) / n_docs
-    deviation = np.sqrt(features.squares(ones, mean) / n_docs)
+    with np.errstate(invalid="ignore"):
+        deviation = np.sqrt(features.squares(ones, mean) / n_docs)
     deviation[deviation <= 1e-13 * np.abs(mean)] = 0.0
     return mean, deviation
 

@@ -58,6 +58,8 @@ def dot(a: Floats, b: Floats) -> float:
 
 def norm(a: Floats) -> float:
     largest = float(np.abs(a).max(initial=0.0))
+    if not np.isfinite(largest):
+        return np.inf
     return largest * float(np.sqrt(((a / largest) ** 2).sum())) if largest > 0 else 0.0
 
 

@@ -24,13 +24,16 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwise import _validate
 from rankwise._estimator import Ranker
+from rankwise._estimator import _lists as lists_of
 from rankwise._hinge import FIRST_WIDTH, minimize_hinge
 from rankwise._linear_problem import LinearProblem, features_of, kernel_of
 from rankwise._newton import (
@@ -104,6 +107,7 @@ class _Linear(Ranker):
             lambda part: kernel_of(loss, part),
             has_intercept=not getattr(loss, "shift_invariant", False),
             scale=self.scale,
+            where=where,
         )
 
     def _solve(self, problem: LinearProblem, valid: Queries | None) -> None:
@@ -112,6 +116,12 @@ class _Linear(Ranker):
         max_iter = int(_validate.number(where, "max_iter", self.max_iter, low=1, integer=True))
         problem.factor, problem.ridge, l1 = self._strengths()
         start, first = self._start(problem, l1)
+        if first != 0 and not _TINY < first < 1 / _TINY:
+            raise ValueError(
+                f"{where}: features must be of a size whose squares can be told from 0 and from "
+                f"infinity, got a gradient of norm {first:.2g} at zero weights; scale the features, "
+                "for example by scale='std'"
+            )
         shrink = np.append(np.full(len(problem.inverse), l1), [0.0] * problem.has_intercept)
         if hasattr(problem.kernel, "set_width"):
             penalty, width = shrink if l1 else None, problem.kernel.width()
@@ -145,8 +155,11 @@ class _Linear(Ranker):
         zero = np.zeros(problem.n)
         if hasattr(problem.kernel, "set_width"):
             problem.kernel.set_width(FIRST_WIDTH)
-        _, gradient = problem.evaluate(zero)
+        with np.errstate(all="ignore"):  # what is lost here is refused
+            _, gradient = problem.evaluate(zero)
         first = norm(gradient)
+        if not _TINY < first < 1 / _TINY:
+            return zero, first
         if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == len(problem.inverse):
             return problem.variables(self.coef_, self.intercept_), first
         if _has_valleys(self._loss()):
@@ -193,6 +206,7 @@ def _smooth(
     return solve(problem, start, first=first, tol=tol, max_iter=max_iter)
 
 
+_TINY = 1e-120  # below it, and above its inverse, squares of gradients are lost
 _ROUGH_TOL = 1e-2  # of the solution on a sample, and of the convex one before another loss
 _PATIENCE = 30  # steps without a better metric
 
@@ -493,3 +507,135 @@ def check_labels(where: str, train: Queries, loss: Any) -> None:
             f"{where}: labels must differ, got {np.nanmax(train.y):g} for all {train.n_docs} documents; "
             "there is no order to learn"
         )
+
+
+# --- paths and conventions -------------------------------------------------------------------
+
+
+def linear_path(
+    ranker: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    values: Sequence[float],
+    qid: Any = None,
+    sample_weight: Any = None,
+    pairs: Any = None,
+) -> list[Any]:
+    """One fitted ranker for each strength of the penalty, faster than as many fits.
+
+    Parameters
+    ----------
+    ranker : LinearRanker or RankSVM
+        Left as it is; ``values`` take the place of its ``alpha``, or ``C`` for RankSVM.
+    X, y, qid, sample_weight, pairs
+        As for ``fit``.
+    values : sequence of float
+        Strengths, in any order.
+
+    Returns
+    -------
+    list of rankers, in the order of ``values``. Each ends within the ranker's ``tol``.
+
+    Notes
+    -----
+    Features are checked, put in order and measured once, and each solution is where the next
+    strength begins, from the strongest penalty to the weakest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise as rw
+    >>> queries = rw.make_queries(n_queries=50)
+    >>> lasso = rw.LinearRanker("ranknet", l1_ratio=1.0)
+    >>> path = rw.linear_path(lasso, queries, values=[10000, 300, 3])
+    >>> [int(np.count_nonzero(model.coef_)) for model in path]
+    [0, 2, 5]
+    """
+    where = "linear_path"
+    if not isinstance(ranker, LinearRanker | RankSVM):
+        raise TypeError(
+            f"{where}: ranker must be a LinearRanker or a RankSVM, got {type(ranker).__name__}"
+        )
+    name = "C" if isinstance(ranker, RankSVM) else "alpha"
+    strengths = [_validate.number(where, name, v, low=0, open_low=True) for v in values]
+    if not strengths:
+        raise ValueError(f"{where}: values must hold at least one {name}, got none")
+    weakest_last = sorted(
+        range(len(strengths)), key=lambda i: strengths[i], reverse=name == "alpha"
+    )
+    models: list[Any] = [None] * len(strengths)
+    features, names = ranker._input(where, X)
+    train = lists_of(where, X, features, names, y, qid, sample_weight, pairs)
+    shared: dict[Any, Any] = {"queries": (train, None, names)}
+    last = None
+    for i in weakest_last:
+        model = clone(ranker).set_params(**{name: strengths[i]})
+        if last is not None:
+            model.coef_, model.intercept_ = last.coef_, last.intercept_
+            model.set_params(warm_start=True)
+        models[i] = last = model.fit_in_search(train, None, shared)
+        model.set_params(warm_start=ranker.warm_start)
+    return models
+
+
+def ranksvm_C(
+    C: float, source: str, *, n_pairs: int | None = None, n_queries: int | None = None
+) -> float:
+    """The ``C`` of :class:`RankSVM` that gives the model of another program's ``C``.
+
+    ============================  =========================================================
+    source                        its objective; the ``C`` here
+    ============================  =========================================================
+    ``"linearsvc"``               scikit-learn's on differences, each pair once: the same
+    ``"liblinear"``               LIBLINEAR's ranksvm: the same
+    ``"chapelle"``                ``1/2 |w|^2 + C/2 sum of max(0, .)^2``: ``C / 2``
+    ``"mean over pairs"``         ``C / n_pairs`` before the sum (Chapelle's LETOR script, dlib)
+    ``"svm_rank"``                ``C / n_queries`` before the sum (hinge): ``C / n_queries``
+    ``"svm_light"``               SVMlight in ranking mode (hinge): the same
+    ``"regularised mean"``        ``lambda/2 |w|^2 + mean over pairs``: ``1 / (lambda n_pairs)``
+    ``"alpha"``                   ``LinearRanker(alpha)``, ``scale=None``: ``1 / alpha``
+    ============================  =========================================================
+
+    Parameters
+    ----------
+    C : float
+        The other program's parameter, above 0.
+    source : str
+        One of the names above.
+    n_pairs, n_queries : int, optional
+        Of the training data, where the table needs them.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> rw.ranksvm_C(20.0, "svm_rank", n_queries=100)
+    0.2
+    >>> rw.ranksvm_C(2.0**-6, "chapelle") == 2.0**-7
+    True
+    """
+    where = "ranksvm_C"
+    C = _validate.number(where, "C", C, low=0, open_low=True)
+    _validate.choice(where, "source", source, _CONVENTIONS)
+    factor, needs = _CONVENTIONS[source]
+    counts = {"n_pairs": n_pairs, "n_queries": n_queries}
+    n = 1.0
+    if needs is not None:
+        n = _validate.number(where, needs, counts[needs], low=1, integer=True)
+    return factor(C, n)
+
+
+_CONVENTIONS: dict[str, tuple[Callable[[float, float], float], str | None]] = {
+    "linearsvc": (lambda C, n: C, None),
+    "liblinear": (lambda C, n: C, None),
+    "chapelle": (lambda C, n: C / 2, None),
+    "mean over pairs": (lambda C, n: C / n, "n_pairs"),
+    "svm_rank": (lambda C, n: C / n, "n_queries"),
+    "svm_light": (lambda C, n: C, None),
+    "regularised mean": (lambda C, n: 1 / (C * n), "n_pairs"),
+    "alpha": (lambda C, n: 1 / C, None),
+}
