@@ -52,12 +52,12 @@ if TYPE_CHECKING:
     from rankwise.linear import RankSVM as RankSVM
     from rankwise.linear import linear_path as linear_path
     from rankwise.linear import ranksvm_C as ranksvm_C
+    from rankwise.losses import LOSSES as LOSSES
     from rankwise.losses import ApproxNDCG as ApproxNDCG
     from rankwise.losses import BoltzRank as BoltzRank
     from rankwise.losses import ExponentialPairs as ExponentialPairs
     from rankwise.losses import Fidelity as Fidelity
     from rankwise.losses import HingePairs as HingePairs
-    from rankwise.losses import LOSSES as LOSSES
     from rankwise.losses import ListMLE as ListMLE
     from rankwise.losses import ListNet as ListNet
     from rankwise.losses import Logistic as Logistic
@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from rankwise.losses import SquaredHingePairs as SquaredHingePairs
     from rankwise.losses import parse_loss as parse_loss
     from rankwise.metrics import METRICS as METRICS
-    from rankwise.metrics import Metric as Metric
     from rankwise.metrics import PRESETS as PRESETS
+    from rankwise.metrics import Metric as Metric
     from rankwise.metrics import evaluate as evaluate
     from rankwise.metrics import parse_metric as parse_metric
     from rankwise.metrics import parse_metrics as parse_metrics

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rankwise import _core
 from rankwise._newton import Floats, dot
 from rankwise.data import Queries
-from rankwise.losses import check_takes_pairs
+from rankwise.losses import HingePairs, check_takes_pairs
 
 Rows = NDArray[np.int64]
 
@@ -223,6 +223,7 @@ class _ForeignLoss:
 
     def __init__(self, loss: Any, train: Queries) -> None:
         self.loss, self.train = loss, train
+        self.pairs = {} if train.pairs is None else {"pairs": train.pairs}
         self.scores = np.zeros(0)
 
     def evaluate_linear(
@@ -231,10 +232,10 @@ class _ForeignLoss:
         train = self.train
         self.scores = features.scores(w) + shift
         arguments = (train.y, self.scores, train.offsets, train.weight)
-        values = np.asarray(self.loss.value(*arguments), dtype=np.float64)
+        values = np.asarray(self.loss.value(*arguments, **self.pairs), dtype=np.float64)
         gradient, curvature = (
             np.ascontiguousarray(column, dtype=np.float64)
-            for column in self.loss.derivatives(*arguments)
+            for column in self.loss.derivatives(*arguments, **self.pairs)
         )
         for name, column, n in (
             ("value", values, train.n_queries),
@@ -253,7 +254,9 @@ class _ForeignLossWithProducts(_ForeignLoss):
         train = self.train
         v = features.scores(u) + shift
         bent = np.ascontiguousarray(
-            self.loss.hessian_product(train.y, self.scores, train.offsets, v, train.weight),
+            self.loss.hessian_product(
+                train.y, self.scores, train.offsets, v, train.weight, **self.pairs
+            ),
             dtype=np.float64,
         )
         return features.transposed(bent), float(bent.sum())
@@ -266,15 +269,15 @@ def kernel_of(loss: Any, lists: Queries) -> Any:
     """
     if lists.pairs is not None:
         check_takes_pairs("LinearRanker.fit", loss)
-    if getattr(loss, "name", None) == "hinge":
+    if isinstance(loss, HingePairs):
         if lists.pairs is None:
             return _core.SmoothHingeLoss(lists.y, lists.offsets, lists.weight)
         pairs = lists.pairs
         columns = pairs.winner, pairs.loser, pairs.weight, pairs.target
         return _core.SmoothHingePairs(lists.offsets, lists.weight, *columns)
-    if lists.pairs is not None:
+    if lists.pairs is not None and hasattr(loss, "_pair_kernel"):
         return loss._pair_kernel(lists.y, lists.offsets, lists.weight, lists.pairs)
-    if hasattr(loss, "_kernel"):
+    if lists.pairs is None and hasattr(loss, "_kernel"):
         kernel = loss._kernel(lists.y, lists.offsets, lists.weight)
         if hasattr(kernel, "evaluate_linear"):
             return kernel

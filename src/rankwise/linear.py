@@ -46,7 +46,7 @@ from rankwise._newton import (
     norm,
 )
 from rankwise.data import Queries, canonical_lists
-from rankwise.losses import Loss, RankNet, SquaredHingePairs, parse_loss
+from rankwise.losses import HingePairs, Loss, RankNet, SquaredHingePairs, parse_loss
 from rankwise.metrics import Metric, parse_metric
 
 
@@ -162,7 +162,7 @@ class _Linear(Ranker):
             return zero, first
         if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == len(problem.inverse):
             return problem.variables(self.coef_, self.intercept_), first
-        if _has_valleys(self._loss()):
+        if not hasattr(problem.kernel, "set_width") and _has_valleys(self._loss()):
             convex = copy.copy(problem)
             convex.kernel = kernel_of(RankNet(), problem.lists)
             _, gradient = convex.evaluate(zero)
@@ -218,15 +218,7 @@ def _has_valleys(loss: Any) -> bool:
     return isinstance(loss, Loss) and not hasattr(loss, "hessian_product")
 
 
-class _Hinge:
-    """The hinge of pairs, which only the solver of ``_hinge.py`` minimises."""
-
-    name = "hinge"
-    shift_invariant = True
-    takes_pairs = True
-
-
-SVM_LOSSES: dict[str, Any] = {"squared_hinge": SquaredHingePairs(), "hinge": _Hinge()}
+SVM_LOSSES: dict[str, Any] = {"squared_hinge": SquaredHingePairs(), "hinge": HingePairs()}
 
 
 class LinearRanker(_Linear):
@@ -331,7 +323,7 @@ class LinearRanker(_Linear):
         self.metric = metric
 
     def _loss(self) -> Any:
-        return SVM_LOSSES["hinge"] if self.loss == "hinge" else parse_loss(self.loss)
+        return parse_loss(self.loss)
 
     def _solve(self, problem: LinearProblem, valid: Queries | None) -> None:
         loss = self._loss()
