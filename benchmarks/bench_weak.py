@@ -50,7 +50,7 @@ def show(title: str, found: dict[str, tuple[float, Any]], extra: Callable[[Any],
     first = next(iter(found.values()))[0]
     print(f"\n{title:44} {'CPU s':>8} {'ratio':>7}")
     for name, (seconds, result) in found.items():
-        print(f"{name:44} {seconds:8.2f} {seconds / first:7.1f}  {extra(result)}")
+        print(f"{name:44} {seconds:8.2f} {seconds / first:7.1f}  {extra(result)}", flush=True)
 
 
 # --- RankBoost ------------------------------------------------------------------------------------

@@ -284,6 +284,23 @@ def test_rankboost_validation_and_threads():
     assert (early.alphas_ == full.alphas_[: early.n_estimators_]).all()
 
 
+def test_frank_is_a_sum_of_thresholds_on_single_features():
+    queries = rw.make_queries(n_queries=40)
+    model = rw.make_ranker("frank(n_estimators=30)").fit(queries)
+    assert str(model.loss) == "fidelity"
+    assert model.split_counts_.sum() == model.n_estimators_
+    X = queries.X[:40].copy()
+    base = model.predict(X)
+    # Additive: two features moved together change the score by the sum of what each changes.
+    moved = [X.copy() for _ in range(3)]
+    moved[0][:, 0] += 1.3
+    moved[1][:, 1] -= 0.8
+    moved[2][:, 0] += 1.3
+    moved[2][:, 1] -= 0.8
+    one, two, both = (model.predict(m) - base for m in moved)
+    np.testing.assert_allclose(both, one + two, atol=1e-12)
+
+
 # --- AdaRank -----------------------------------------------------------------------------------
 
 

@@ -110,11 +110,11 @@ def _coordinate_ascent(**params: Any) -> Ranker:
     return CoordinateAscent(**params)
 
 
-def _trees(loss: str) -> Callable[..., Ranker]:
+def _trees(loss: str, **defaults: Any) -> Callable[..., Ranker]:
     def make(**params: Any) -> Ranker:
         from rankwise.trees import TreeRanker
 
-        return TreeRanker(**{"loss": loss, **params})
+        return TreeRanker(**{"loss": loss, **defaults, **params})
 
     return make
 
@@ -212,6 +212,19 @@ RECIPES: dict[str, Recipe] = {
             _rankboost,
             {"n_estimators": (1000,), "early_stopping_rounds": (100,)},
             missing=True,
+        ),
+        Recipe(
+            "frank",
+            "pairwise: thresholds on single features, boosted on the fidelity loss of pairs",
+            "Tsai et al. 2007, SIGIR",
+            _trees("fidelity", num_leaves=2),
+            {
+                "learning_rate": (0.1,),
+                "n_estimators": (500,),
+                "early_stopping_rounds": (50,),
+            },
+            missing=True,
+            ranges={"learning_rate": Range(0.02, 0.3, log=True)},
         ),
         Recipe(
             "adarank",
