@@ -142,8 +142,8 @@ RANKWISE_INLINE HalfLanes before(int32_t at, int32_t end) {
 
 // Pairs of documents with equal labels: RankNet's loss with the target 1/2, weighted by the mean of
 // both weights. Value, force and weight as above.
-RANKWISE_CLONES static double logistic_even(const LogisticColumns& c, double* force,
-                                            double* weight) {
+template <bool WithValue>
+RANKWISE_INLINE double even_forces(const LogisticColumns& c, double* force, double* weight) {
     double value = 0;
     for (int32_t level = 0; level < c.levels.count; ++level) {
         const int32_t end = c.levels.starts[level + 1];
@@ -161,6 +161,7 @@ RANKWISE_CLONES static double logistic_even(const LogisticColumns& c, double* fo
                 const HalfLanes net = 0.5 * w * ((e_j - e_i) * inverse);
                 pull += net, spread += both;
                 store(f_j - net, force + at), store(h_j + both, weight + at);
+                if (!WithValue) continue;
                 // log(1 + exp(-m)) / 2 + log(1 + exp(m)) / 2 = log(1 + exp(-m)) + m / 2
                 const HalfLanes gap = before(at, end) * (s_i - s_j);
                 loss += w * pair_loss(e_i, e_j, s_i, s_i - gap) + 0.5 * w * gap;
@@ -171,6 +172,12 @@ RANKWISE_CLONES static double logistic_even(const LogisticColumns& c, double* fo
         }
     }
     return value;
+}
+
+RANKWISE_CLONES static double logistic_even(const LogisticColumns& c, bool with_value,
+                                            double* force, double* weight) {
+    if (with_value) return even_forces<true>(c, force, weight);
+    return even_forces<false>(c, force, weight);
 }
 
 RANKWISE_CLONES static void logistic_even_product(const LogisticColumns& c, const double* v,
@@ -248,7 +255,7 @@ class SigmoidLoss : public Terms::Base {
         double *force = zeros(3, q), *spread = zeros(4, q);
         double total =
             sigmoid_query(c, value != nullptr, force, spread, static_cast<const Terms*>(nullptr));
-        if (even_) total += logistic_even(c, force, spread);
+        if (even_) total += logistic_even(c, value != nullptr, force, spread);
         for (int32_t x = 0; x < levels.n(); ++x) {
             gradient[levels.order[x]] = -sigma_ * force[x];
             curvature[levels.order[x]] = sigma_ * sigma_ * spread[x];

@@ -19,10 +19,10 @@ RANKERS = {
     "feature": rw.FeatureRanker(),
     "pointwise ridge": rw.PointwiseRanker(Ridge()),
     "pointwise tree": rw.PointwiseRanker(DecisionTreeRegressor(max_depth=4, random_state=0)),
-    "mcrank": rw.PointwiseRanker(
+    "pointwise classes": rw.PointwiseRanker(
         LGBMClassifier(n_estimators=5, num_leaves=8, n_jobs=1, verbosity=-1, deterministic=True)
     ),
-    "mcrank linear": rw.PointwiseRanker(LogisticRegression(max_iter=300)),
+    "pointwise logistic": rw.PointwiseRanker(LogisticRegression(max_iter=300)),
     "linear squared": rw.LinearRanker("squared"),
     "linear ranknet": rw.LinearRanker("ranknet"),
     "linear listnet": rw.LinearRanker("listnet"),
@@ -47,7 +47,7 @@ RANKERS = {
 }
 
 # Rankers whose model is an estimator of another library.
-FOREIGN = {"pointwise ridge", "pointwise tree", "mcrank", "mcrank linear"}
+FOREIGN = {"pointwise ridge", "pointwise tree", "pointwise classes", "pointwise logistic"}
 
 
 def one_query(ranker):

@@ -83,7 +83,7 @@ def judged_lists(draw):
 
 
 @pytest.mark.parametrize("loss", DEFINITIONS, ids=str)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(lists=judged_lists())
 def test_the_value_is_the_definition(loss, lists):
     y, s, offsets, weight = lists
@@ -95,8 +95,7 @@ def test_the_value_is_the_definition(loss, lists):
 
 
 @pytest.mark.parametrize("loss", WHOLE, ids=str)
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("scale", [0.3, 2.0])
+@pytest.mark.parametrize(("seed", "scale"), [(0, 0.3), (1, 2.0), (2, 0.3), (3, 2.0)])
 def test_thresholds_are_the_best(loss, seed, scale):
     y, s, offsets, weight = case(seed, labels=(0.0, 1.0, 3.0, np.nan), scale=scale)
     got = loss.value(y, s, offsets, weight).sum()
@@ -138,7 +137,7 @@ def test_finite_differences(loss, scale):
 def test_curvature_is_the_second_derivative_where_that_is_large(loss):
     """Near the end of training, where lists are in order, nothing but the derivative is given."""
     h, n, equal = 1e-4, 3, 0
-    for seed in range(40):
+    for seed in range(12):
         y = np.array([2.0, 1.0, 0.0])
         s = y * 2 + np.random.default_rng(seed).normal(0, 0.2, 3)
         _, curvature = loss.derivatives(y, s, [0, 3])
@@ -148,11 +147,11 @@ def test_curvature_is_the_second_derivative_where_that_is_large(loss):
             bend = (ends[0] - ends[1]) / (2 * h)
             equal += abs(curvature[i] - bend) <= 1e-5 * abs(bend) + 1e-9
     if loss != rw.HingePairs():  # it has no second derivative
-        assert equal >= 20
+        assert equal >= 6
 
 
 @relative(ALL)
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(lists=judged_lists(), shift=st.sampled_from([-8.0, 0.5, 1024.0]))
 def test_only_differences_inside_a_query_count(loss, lists, shift):
     y, s, offsets, weight = lists

@@ -41,7 +41,7 @@ def lists(draw):
 
 
 @pytest.mark.parametrize("name", OVER_PAIRS)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(case=lists())
 def test_the_pairs_of_the_labels_give_the_loss_of_the_labels(name, case):
     y, s, offsets, weight = case

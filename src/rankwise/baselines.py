@@ -247,6 +247,11 @@ class PointwiseRanker(Ranker):
         target: NDArray[Any] = y
         if classes:
             self.labels_, target = np.unique(y, return_inverse=True)
+            if len(self.labels_) < 2:
+                raise ValueError(
+                    "PointwiseRanker.fit: a classifier needs at least two different labels, "
+                    f"got {y[0]:g} for all {len(y)} documents; there is no order to learn"
+                )
         if train.weight is None:
             self.estimator_.fit(X, target)
             return
