@@ -725,7 +725,7 @@ def test_pointwise_refuses():
     from sklearn.linear_model import LinearRegression
     from sklearn.neighbors import KNeighborsRegressor
 
-    with pytest.raises(TypeError, match="estimator must be .* or classifier, got 'ridge'"):
+    with pytest.raises(TypeError, match=r"estimator must be .* or classifier, got 'ridge'"):
         rw.PointwiseRanker("ridge").fit(**good())
     neighbours = rw.PointwiseRanker(KNeighborsRegressor())
     with pytest.raises(TypeError, match="sample_weight needs an estimator whose fit takes it"):
