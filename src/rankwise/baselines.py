@@ -250,7 +250,7 @@ class PointwiseRanker(Ranker):
             if len(self.labels_) < 2:
                 raise ValueError(
                     "PointwiseRanker.fit: a classifier needs at least two different labels, "
-                    f"got {y[0]:g} for all {len(y)} documents; there is no order to learn"
+                    f"got 1 class ({y[0]:g} for all documents); there is no order to learn"
                 )
         if train.weight is None:
             self.estimator_.fit(X, target)

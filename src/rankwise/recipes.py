@@ -7,8 +7,8 @@ in which a random or model-based search looks for them.
 >>> import rankwise as rw
 >>> rw.make_ranker("ranksvm(C=0.1)")
 RankSVM(C=0.1)
->>> sorted(rw.RECIPES)[:3]
-['adarank', 'coordinate_ascent', 'lambdamart']
+>>> {"ranknet", "listmle", "mcrank"} <= set(rw.RECIPES)
+True
 """
 
 from __future__ import annotations
