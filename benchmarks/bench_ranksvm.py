@@ -150,7 +150,6 @@ def explicit_pairs(queries):
 def solver_seconds(queries, C, tol, repeats):
     """The solver alone: without checks and the canonical order that every fit of a ranker makes."""
     from rankwise._newton import minimize
-    from rankwise._linear_problem import LinearProblem
 
     times = []
     for _ in range(repeats):

@@ -3,7 +3,9 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,14 +27,25 @@ SwapForm form_named(const std::string& name) {
     static const std::map<std::string, SwapForm> forms = {{"discount", SwapForm::discount},
                                                           {"ap", SwapForm::ap},
                                                           {"first", SwapForm::first},
-                                                          {"cascade", SwapForm::cascade}};
+                                                          {"cascade", SwapForm::cascade},
+                                                          {"constant", SwapForm::constant}};
     const auto found = forms.find(name);
     if (found == forms.end()) throw nb::value_error(("unknown swap form " + name).c_str());
     return found->second;
 }
 
+PairWeights weights_named(const std::string& name) {
+    static const std::map<std::string, PairWeights> kinds = {{"change", PairWeights::change},
+                                                             {"distance", PairWeights::distance},
+                                                             {"own", PairWeights::own}};
+    const auto found = kinds.find(name);
+    if (found == kinds.end()) throw nb::value_error(("unknown pair weights " + name).c_str());
+    return found->second;
+}
+
 void check_lengths(const Column& gain, const In<int64_t>& offsets, const Weights& weight,
-                   const Column& value, const Column& scale, bool per_document) {
+                   const Column& value, const Column& scale, bool per_document,
+                   const Column* distance) {
     const size_t n = gain.shape(0);
     check_offsets(offsets, n);
     if (weight && weight->shape(0) != n)
@@ -41,27 +54,40 @@ void check_lengths(const Column& gain, const In<int64_t>& offsets, const Weights
     if (scale.shape(0) != n_queries) throw nb::value_error("scale must have one entry per query");
     if (per_document && value.shape(0) != n)
         throw nb::value_error("value must have one entry per document");
-    for (size_t q = 0; !per_document && q < n_queries; ++q)
-        if (static_cast<size_t>(offsets.data()[q + 1] - offsets.data()[q]) > value.shape(0))
-            throw nb::value_error("value must have one entry per place of the longest query");
+    size_t longest = 0;
+    for (size_t q = 0; q < n_queries; ++q)
+        longest = std::max(longest, static_cast<size_t>(offsets.data()[q + 1] - offsets.data()[q]));
+    if (!per_document && value.shape(0) < longest)
+        throw nb::value_error("value must have one entry per place of the longest query");
+    if (distance && distance->shape(0) < longest + 1)
+        throw nb::value_error("distance must have one entry per distance of the longest query");
+    if (longest > INT32_MAX) throw nb::value_error("a query must have less than 2^31 documents");
 }
 
 void construct(LambdaKernel* self, const std::string& form, const Column& gain,
                const In<int64_t>& offsets, const Weights& weight, const Column& value,
-               const Column& scale, bool per_document, double sigma, int64_t truncation,
-               bool stable, bool scale_by_gap, bool scale_by_query) {
-    check_lengths(gain, offsets, weight, value, scale, per_document);
+               const Column& scale, bool per_document, const std::string& weights,
+               const Column& distance, double constant, double sigma, int64_t truncation,
+               bool stable, bool scale_by_gap, bool scale_by_query, int64_t pairs_per_doc,
+               uint64_t seed) {
     LambdaOptions options;
     options.form = form_named(form);
+    options.weights = weights_named(weights);
+    options.constant = constant;
     options.sigma = sigma;
     options.truncation = truncation;
     options.stable = stable;
     options.scale_by_gap = scale_by_gap;
     options.scale_by_query = scale_by_query;
     options.per_document = per_document;
+    options.pairs_per_doc = pairs_per_doc;
+    options.seed = seed;
+    const bool by_distance = options.weights == PairWeights::distance;
+    check_lengths(gain, offsets, weight, value, scale, per_document,
+                  by_distance ? &distance : nullptr);
     const auto copied = [](const auto& a) { return std::vector(a.data(), a.data() + a.shape(0)); };
     new (self) LambdaKernel(options, gain.data(), weight ? weight->data() : nullptr,
-                            copied(offsets), copied(value), copied(scale));
+                            copied(offsets), copied(value), copied(scale), copied(distance));
 }
 
 void check_scores(const LambdaKernel& kernel, const Column& score) {
@@ -119,8 +145,9 @@ void bind_lambdas(nb::module_& m) {
                              "Lambda gradients of fixed labels as a function of the scores.")
         .def("__init__", rankwise::construct, "form"_a, "gain"_a.noconvert(),
              "offsets"_a.noconvert(), "weight"_a.noconvert().none(), "value"_a.noconvert(),
-             "scale"_a.noconvert(), "per_document"_a, "sigma"_a, "truncation"_a, "stable"_a,
-             "scale_by_gap"_a, "scale_by_query"_a)
+             "scale"_a.noconvert(), "per_document"_a, "weights"_a, "distance"_a.noconvert(),
+             "constant"_a, "sigma"_a, "truncation"_a, "stable"_a, "scale_by_gap"_a,
+             "scale_by_query"_a, "pairs_per_doc"_a, "seed"_a)
         .def("gradients", rankwise::gradients, "score"_a.noconvert(), "n_threads"_a = 0,
              "Gradient and curvature of every document.")
         .def("values", rankwise::values, "score"_a.noconvert(), "n_threads"_a = 0,

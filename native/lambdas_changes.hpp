@@ -1,7 +1,7 @@
 // What a metric changes when two documents of a ranking swap places, as columns of one form:
 //     change(i, j) = |gain_i - gain_j| (upper_i - share_i lower_j)    i in a higher block than j,
 //     change(i, j) = |gain_i - gain_j| within                         i, j in one tied block.
-// Four kinds of metric have it.
+// Four kinds of metric have it, and so has a constant.
 //
 //   discount  sum of gain_i D(p_i) (nDCG, DCG, precision, RBP, ...): D(p) - D(q).
 //   ap        sum over relevant places of c(p) v(p), c the number of relevant documents down to p:
@@ -30,7 +30,7 @@
 
 namespace rankwise {
 
-enum class SwapForm { discount, ap, first, cascade };
+enum class SwapForm { discount, ap, first, cascade, constant };
 
 // --- discount ----------------------------------------------------------------------------------
 
@@ -52,6 +52,35 @@ inline void discount_changes(const double* D, int64_t reach, ScoredList& list) {
         }
         for (int64_t i = block.begin; i < block.end; ++i)
             list.upper[i] = top, list.share[i] = share, list.lower[i] = mean;
+        if (T > 0) list.n_upper = block.end;
+    }
+}
+
+// Within a block, when each document wins with its own gain times the discount of its place: the
+// mean of D(p) over two different places of which one is within reach.
+inline double own_discount_within(const double* D, const TiedBlock& block, int64_t reach) {
+    const int64_t m = block.size(), T = block.reached(reach);
+    double sum = 0;
+    for (int64_t s = 0; s < m; ++s)
+        sum += static_cast<double>(s < T ? m - 1 : T) * D[block.first + s];
+    return m > 1 ? sum / (static_cast<double>(m) * static_cast<double>(m - 1)) : 0.0;
+}
+
+// --- a constant --------------------------------------------------------------------------------
+
+// The change is c for every pair with a document within reach. The lower column is c as well where
+// each document wins with its own gain (`own`), else 0.
+inline void constant_changes(double c, bool own, int64_t reach, ScoredList& list) {
+    for (TiedBlock& block : list.blocks) {
+        const auto m = static_cast<double>(block.size());
+        const int64_t T = block.reached(reach);
+        const double share = static_cast<double>(T) / m, beyond = m - static_cast<double>(T);
+        for (int64_t i = block.begin; i < block.end; ++i) {
+            list.upper[i] = c * share;
+            list.share[i] = own ? share : 0.0;
+            list.lower[i] = own ? c : 0.0;
+        }
+        if (block.size() > 1) block.within = c * (1 - beyond * (beyond - 1) / (m * (m - 1)));
         if (T > 0) list.n_upper = block.end;
     }
 }

@@ -45,13 +45,14 @@ struct ScoredList {
     int64_t n_upper = 0;  // those that can be the upper document of a pair with a change
     std::vector<PlacedScore> ranking, spare;
     std::vector<TiedBlock> blocks;
-    std::vector<double> level, gain, upper, share, lower, score, weight, force, mass;
+    std::vector<double> level, gain, upper, share, lower, extra, score, weight, force, mass;
     std::vector<int64_t> doc;
     std::vector<double> scratch;
 
     void resize(int64_t documents) {
         const size_t padded = static_cast<size_t>(documents) + 8;
-        for (auto* c : {&level, &gain, &upper, &share, &lower, &score, &weight, &force, &mass})
+        for (auto* c :
+             {&level, &gain, &upper, &share, &lower, &extra, &score, &weight, &force, &mass})
             if (c->size() < padded) c->resize(padded);
         if (doc.size() < padded) doc.resize(padded);
     }

@@ -270,7 +270,7 @@ def test_text_round_trip(loss, text):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"metric": "bpref"}, "swap changes are known, ap, auc, dcg"),
+        ({"metric": "judged"}, "must depend on the order of judged documents, got 'judged'"),
         ({"metric": "ndgc"}, "did you mean 'ndcg'"),
         ({"sigma": 0}, "sigma must be a number above 0, got 0"),
         ({"truncation": 0}, "truncation must be an integer of at least 1, got 0"),

@@ -206,7 +206,11 @@ def test_weights_are_homogeneous(loss):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("loss", [x for x in ALL if x != RANDOM[-1]], ids=str)
+# In a loss that looks at places, an unjudged document holds one.
+PLACELESS = [x for x in ALL if x not in (RANDOM[-1], rw.LambdaLoss())]
+
+
+@pytest.mark.parametrize("loss", PLACELESS, ids=str)
 def test_unjudged_documents_take_no_part(loss):
     y, s, offsets, weight = case(6, sizes=(12, 18))
     y[np.random.default_rng(2).random(30) < 0.3] = np.nan
@@ -514,7 +518,8 @@ LEARNED = [*DEFAULTS, *SUMS, rw.RankNet(equal_labels="half"), rw.ListMLE(positio
 def test_linear_models_learn_it(loss):
     model = rw.LinearRanker(loss, metric="ndcg@5", tol=1e-4).fit(QUERIES)
     assert model.score(QUERIES) > FLOOR + 0.2
-    assert model.gradient_norm_ <= 1e-4 or isinstance(loss, rw.HingePairs)
+    if loss.minimizes and not isinstance(loss, rw.HingePairs):
+        assert model.gradient_norm_ <= 1e-4
 
 
 @pytest.mark.parametrize("loss", [*LEARNED, RANDOM[-1]], ids=str)

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from rankwise.insight import permutation_importance as permutation_importance
     from rankwise.insight import worst_queries as worst_queries
     from rankwise.kernel_ranksvm import KernelRankSVM as KernelRankSVM
+    from rankwise.lambdas import ARPLoss as ARPLoss
+    from rankwise.lambdas import LambdaLoss as LambdaLoss
     from rankwise.lambdas import LambdaRank as LambdaRank
     from rankwise.linear import LinearRanker as LinearRanker
     from rankwise.linear import RankSVM as RankSVM
@@ -152,7 +154,7 @@ _PUBLIC = {
         "worst_queries",
     ],
     "kernel_ranksvm": ["KernelRankSVM"],
-    "lambdas": ["LambdaRank"],
+    "lambdas": ["ARPLoss", "LambdaLoss", "LambdaRank"],
     "linear": ["LinearRanker", "RankSVM", "linear_path", "ranksvm_C"],
     "losses": [
         "ApproxNDCG",

@@ -380,6 +380,38 @@ class Metric:
         values = self.per_query(y_true, y_score, qid=qid, docs=docs)
         return self.average(values, query_weight).value
 
+    def swap_deltas(
+        self, y_true: ArrayLike, y_score: ArrayLike, *, ties: str = "average"
+    ) -> Floats:
+        """What the metric of one query changes if two documents swap places.
+
+        Parameters
+        ----------
+        y_true, y_score : array-like of shape (n_docs,)
+            Labels (NaN: unjudged) and finite scores of one query.
+        ties : {"average", "stable"}
+            The expected change over the orders of tied documents, or that of the input order.
+
+        Returns
+        -------
+        float64 array of shape (n_docs, n_docs), symmetric, at least 0
+            0 for documents with equal labels or without one.
+
+        Raises
+        ------
+        ValueError
+            If the metric has no closed form and the list more than 200 documents.
+
+        Examples
+        --------
+        >>> from rankwise.metrics import NDCG
+        >>> NDCG.swap_deltas([0, 3, 1, 0, 2, 0], [6, 5, 4, 3, 2, 1])[1].round(3)
+        array([0.275, 0.   , 0.084, 0.149, 0.104, 0.205])
+        """
+        from rankwise import _swaps
+
+        return _swaps.swap_matrix(self, y_true, y_score, ties)
+
     def average(self, values: ArrayLike, query_weight: ArrayLike | None = None) -> Mean:
         """The mean of per-query values and the number of queries it covers.
 

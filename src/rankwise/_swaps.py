@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from rankwise import _core
+from rankwise import _core, _validate
 from rankwise._metric import Floats, Metric
 
 Offsets = NDArray[np.int64]
@@ -63,6 +63,11 @@ def kernel(
     stable: bool = False,
     by_gap: bool = False,
     by_query: bool = False,
+    pairs_per_doc: int | None = None,
+    seed: int = 0,
+    weights: str = "change",
+    distance: Floats | None = None,
+    constant: float = 1.0,
 ) -> Any:
     """The native kernel, a function of the scores."""
     if not form.places and np.isnan(form.gain).any():
@@ -78,12 +83,34 @@ def kernel(
         np.ascontiguousarray(form.value, dtype=np.float64),
         np.ascontiguousarray(form.scale, dtype=np.float64),
         form.per_document,
+        weights,
+        np.empty(0) if distance is None else np.ascontiguousarray(distance, dtype=np.float64),
+        constant,
         sigma,
         truncation or 0,
         stable,
         by_gap,
         by_query,
+        pairs_per_doc or 0,
+        seed,
     )
+
+
+def swap_matrix(metric: Metric, y_true: ArrayLike, y_score: ArrayLike, ties: str) -> Floats:
+    """What :meth:`Metric.swap_deltas` returns."""
+    from rankwise import _orders
+
+    where = f"{metric}.swap_deltas"
+    labels = _validate.labels(where, y_true)
+    scores = _validate.vector(where, "y_score", y_score)
+    n = _validate.same_length(where, y_true=labels, y_score=scores)
+    stable = _validate.choice(where, "ties", ties, ("average", "stable")) == "stable"
+    if metric.name in FORMS:
+        offsets = np.array([0, n])
+        changes = kernel(swap_form(metric, labels, offsets), offsets, stable=stable).changes(scores)
+        return np.asarray(changes)
+    change_of = _orders.changes_by_swapping(where, metric)
+    return _orders.expected_changes(change_of, labels, scores, None, stable)
 
 
 # --- gain times discount -----------------------------------------------------------------------

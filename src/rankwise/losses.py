@@ -22,6 +22,8 @@ the same losses by the same names, and a loss of your own works wherever these d
 :class:`ApproxNDCG`           listwise   nDCG with smooth ranks
 :class:`BoltzRank`            listwise   expected metric over sampled rankings
 :class:`LambdaRank`           metric     RankNet's pairs, weighted by what a swap changes
+:class:`LambdaLoss`           metric     NDCG-Loss1, 2 and 2++: bounds of nDCG's shortfall
+:class:`ARPLoss`              metric     a bound of the average relevance position
 ============================  =========  ======================================================
 
 >>> import numpy as np
@@ -70,16 +72,18 @@ from rankwise._pairwise import ExponentialPairs, Fidelity, HingePairs, RankNet, 
 from rankwise._pointwise import Logistic, OrdinalLogit, OrdinalMargin, Poisson, Squared
 from rankwise._text import parse_call
 from rankwise.data import Pairs
-from rankwise.lambdas import LambdaRank
+from rankwise.lambdas import ARPLoss, LambdaLoss, LambdaRank
 
 __all__ = [
     "LOSSES",
+    "ARPLoss",
     "ApproxNDCG",
     "BoltzRank",
     "ConvexLoss",
     "ExponentialPairs",
     "Fidelity",
     "HingePairs",
+    "LambdaLoss",
     "LambdaRank",
     "ListMLE",
     "ListNet",
@@ -119,6 +123,8 @@ LOSSES: dict[str, Any] = {
         ApproxNDCG,
         BoltzRank,
         LambdaRank,
+        LambdaLoss,
+        ARPLoss,
     )
 }
 """Name -> class of every loss that can be named in text."""
