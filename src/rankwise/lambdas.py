@@ -27,7 +27,7 @@ With any metric, ``LambdaRank("ap")``; with a metric of your own, a function of 
 ...     return y_true[best].sum()
 >>> gradient, _ = rw.LambdaRank(first_two).derivatives(y, s, np.array([0, 6]))
 >>> (-gradient).round(3)
-array([-3.036,  0.914,  0.642, -0.818,  2.56 , -0.262])
+array([-2.493,  2.102, -0.024, -0.807,  1.579, -0.358])
 """
 
 from __future__ import annotations
