@@ -76,14 +76,19 @@ class Sweep {
         collect_meetings();
         double last = first;
         const int64_t k = line_.metric->k;
+        // Since the metric was last asked: have labels moved, and has a document been above the
+        // cutoff? Kept from one place to the next, for rounding may tell apart what is one place.
+        bool moved = false, high = false;
         for (size_t a = 0, b; a < meetings_.size(); a = b) {
-            bool matters = false;
             for (b = a; b < meetings_.size() && meetings_[b].at == meetings_[a].at; ++b) {
-                Entry& e = entries_[place_[meetings_[b].slot]];
-                matters |= k < 0 || e.before + std::min(meetings_[b].step, 0) < k;
-                e.before += meetings_[b].step;
+                const Meeting& meeting = meetings_[b];
+                Entry& e = entries_[place_[meeting.slot]];
+                moved |= meeting.differ;
+                high |= k < 0 || e.before + std::min(meeting.step, 0) < k;
+                e.before += meeting.step;
             }
-            if (!matters || !settle()) continue;
+            if (!moved || !high || !settle()) continue;
+            moved = high = false;
             const double now = value();
             if (now != last) breaks.push_back({meetings_[a].at, weight * (now - last)});
             last = now;
@@ -95,7 +100,8 @@ class Sweep {
     struct Meeting {
         double at;
         int32_t slot;
-        int32_t step;  // of the slot's rank
+        int32_t step : 8;  // of the slot's rank
+        bool differ;       // in label: otherwise nothing changes when the two change places
     };
 
     double x(int64_t i) const { return line_.column[start_ + i]; }
@@ -104,10 +110,7 @@ class Sweep {
     bool alike(int64_t i, int64_t j) const { return x(i) == x(j) && s(i) == s(j); }
     bool counts(int64_t i) const { return line_.full || y(i) > 0.0; }
 
-    double value() {
-        ranking_.entries = entries_;
-        return line_.metric->function(*line_.metric, ranking_);
-    }
+    double value() { return line_.metric->function(*line_.metric, ranking_); }
 
     // Far to the left the smallest x is first; documents equal in x and s are tied for ever.
     void place_at_minus_infinity() {
@@ -160,7 +163,8 @@ class Sweep {
                 const double gap = x(i) - x(k);
                 if (gap == 0) continue;
                 const double at = std::min(std::max((s(k) - s(i)) / gap, -far), far);
-                meetings_.push_back({at, static_cast<int32_t>(c), gap > 0 ? -1 : 1});
+                meetings_.push_back({at, static_cast<int32_t>(c), gap > 0 ? -1 : 1,
+                                     !(tie_key(y(i)) == tie_key(y(k)))});
             }
         }
         std::sort(meetings_.begin(), meetings_.end(), [](const Meeting& a, const Meeting& b) {
@@ -199,9 +203,9 @@ class Sweep {
     Ranker ranker_;
     Ranking ranking_;
     int64_t start_ = 0, n_ = 0;
-    std::vector<Entry> entries_;          // by rank
-    std::vector<int64_t> slots_, order_;  // document of each slot
-    std::vector<int32_t> place_, at_;     // place of each slot among the entries, and back
+    std::vector<Entry>& entries_ = ranking_.entries;  // by rank
+    std::vector<int64_t> slots_, order_;              // document of each slot
+    std::vector<int32_t> place_, at_;  // place of each slot among the entries, and back
     std::vector<Meeting> meetings_;
 };
 
