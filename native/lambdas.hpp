@@ -140,7 +140,10 @@ class LambdaKernel {
         int64_t reach = size;
         if (options_.truncation > 0) reach = std::min(reach, options_.truncation);
         // The table never rises: places at its end that are worth nothing need no pair.
-        reach = std::partition_point(value, value + reach, [](double v) { return v > 0; }) - value;
+        // A change by distance counts there all the same.
+        if (options_.weights != PairWeights::distance)
+            reach =
+                std::partition_point(value, value + reach, [](double v) { return v > 0; }) - value;
         return {options_, value,    gain_rank_.data() + offsets_[q], distance_.data(), tail_.data(),
                 reach,    weighted_};
     }

@@ -321,7 +321,8 @@ class MatrixForces:
                 continue
             weights = np.where(wins, self.weights_of_query(y, s, self.reach, self.stable), 0.0)
             gap = np.subtract.outer(s, s)
-            if self.by_gap and s.min() < s.max():
+            scored = s[~np.isnan(y)]
+            if self.by_gap and scored.min() < scored.max():
                 weights = weights / (0.01 + np.abs(gap))
             if self.document_weights is not None:
                 weights = weights * self.document_weights[start:end, None]

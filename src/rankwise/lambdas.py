@@ -179,9 +179,9 @@ class LambdaRank(PairForces):
         scores, so that the gradient does not depend on how rows are stored. ``"stable"`` takes
         the row order for the ranking, as LightGBM and XGBoost do.
     normalize : {"none", "gap", "query", "both"}
-        ``"gap"`` divides each weight by ``.01 + |s_i - s_j|`` (unless all scores of the query are
-        equal); ``"query"`` multiplies a query by ``log2(1 + S) / S`` where ``S`` is the sum of its
-        forces over documents; ``"both"`` is what LightGBM calls ``lambdarank_norm``.
+        ``"gap"`` divides each weight by ``.01 + |s_i - s_j|`` (unless all judged documents of the
+        query have equal scores); ``"query"`` multiplies a query by ``log2(1 + S) / S`` where ``S``
+        is the sum of its forces over documents; ``"both"`` is what LightGBM calls ``lambdarank_norm``.
 
     Notes
     -----
