@@ -10,8 +10,8 @@ so the table compares losses under one small budget, not each at its very best.
 
 Every finished cell is a file in the cache: the study can be stopped and started again, a cell whose
 settings have changed is made anew, and ``--only`` names the data sets, scoring functions or losses
-to fill in (the page shows every cell that the cache holds). A cell that has no meaning (a loss
-without a value to minimise, in a linear model) says why.
+to fill in (the page shows every cell that the cache holds). A pair that a ranker refuses is a dash
+with the reason.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ relevant documents are left out), made by
 In each fold the settings below are fitted and the one with the best nDCG@10 on the validation queries scores the
 test queries, once. The budget is small and the same for every loss, so a difference between two rows is one between
 losses under equal treatment, not between each at its best; the intervals say how much a mean would move with other
-queries. The best of a column is bold. A dash is a pair that has no meaning; the reasons are at the end.
+queries. The best of a column is bold.
 
 {settings}
 
@@ -195,7 +195,7 @@ def page(cells: dict[tuple[str, str, str], dict[str, Any]], sizes: dict[str, int
         if "refused" in content:
             reasons.setdefault(content["refused"], []).append(f"{loss} ({scorer})")
     if reasons:
-        parts.append("## Dashes\n")
+        parts.append("## Dashes\n\nPairs that the ranker refuses, in its words:\n")
         parts += [f"- {', '.join(dict.fromkeys(who))}: {why}" for why, who in reasons.items()]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -231,7 +231,7 @@ def _table(
         for m, s in columns:
             i = found.get((m, s, loss))
             if i is None:
-                row.append("-")
+                row.append("-" if (s, loss) in cells else "")
                 continue
             mean = f"**{_n(i.mean)}**" if i.mean == best[m, s] else _n(i.mean)
             row.append(f"{mean} [{_n(i.low, 3)}, {_n(i.high, 3)}]")
