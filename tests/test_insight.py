@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
-from rankwise import insight
+from rankwise import insight, mistakes
 from rankwise._metric import SPECS
 from rankwise.metrics import METRICS, parse_metric
 from rankwise.stats import t_interval
@@ -319,7 +319,7 @@ def test_unknown_query(lists, linear):
 def test_chunks_give_the_same(lists, trees, monkeypatch):
     query = rw.worst_queries(trees, lists, n=1).queries[0]
     before = rw.explain_query(trees, lists, query)
-    monkeypatch.setattr(insight, "_CHUNK", 30)
+    monkeypatch.setattr(mistakes, "_CHUNK", 30)
     assert rw.explain_query(trees, lists, query).pairs == before.pairs
 
 

@@ -41,11 +41,8 @@ if TYPE_CHECKING:
     from rankwise.formats import write as write
     from rankwise.formats import write_letor as write_letor
     from rankwise.formats import write_npz as write_npz
-    from rankwise.insight import contributions as contributions
-    from rankwise.insight import explain_query as explain_query
     from rankwise.insight import partial_dependence as partial_dependence
     from rankwise.insight import permutation_importance as permutation_importance
-    from rankwise.insight import worst_queries as worst_queries
     from rankwise.kernel_ranksvm import KernelRankSVM as KernelRankSVM
     from rankwise.lambdas import ARPLoss as ARPLoss
     from rankwise.lambdas import LambdaLoss as LambdaLoss
@@ -78,6 +75,9 @@ if TYPE_CHECKING:
     from rankwise.metrics import evaluate as evaluate
     from rankwise.metrics import parse_metric as parse_metric
     from rankwise.metrics import parse_metrics as parse_metrics
+    from rankwise.mistakes import contributions as contributions
+    from rankwise.mistakes import explain_query as explain_query
+    from rankwise.mistakes import worst_queries as worst_queries
     from rankwise.plots import DepthCurve as DepthCurve
     from rankwise.plots import depth_curve as depth_curve
     from rankwise.plots import plot_dependence as plot_dependence
@@ -146,13 +146,7 @@ _PUBLIC = {
     "experiment": ["Fold", "choose", "run_experiment"],
     "folds": ["FoldPaths", "fold_paths", "read_folds"],
     "formats": ["read", "read_letor", "read_npz", "write", "write_letor", "write_npz"],
-    "insight": [
-        "contributions",
-        "explain_query",
-        "partial_dependence",
-        "permutation_importance",
-        "worst_queries",
-    ],
+    "insight": ["partial_dependence", "permutation_importance"],
     "kernel_ranksvm": ["KernelRankSVM"],
     "lambdas": ["ARPLoss", "LambdaLoss", "LambdaRank"],
     "linear": ["LinearRanker", "RankSVM", "linear_path", "ranksvm_C"],
@@ -177,6 +171,7 @@ _PUBLIC = {
         "parse_loss",
     ],
     "metrics": ["METRICS", "Metric", "PRESETS", "evaluate", "parse_metric", "parse_metrics"],
+    "mistakes": ["contributions", "explain_query", "worst_queries"],
     "plots": [
         "DepthCurve",
         "depth_curve",

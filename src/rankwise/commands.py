@@ -559,10 +559,10 @@ def explain(args: argparse.Namespace) -> None:
 
 
 def _explain_one(args: argparse.Namespace, ranker: Any, queries: Queries, metric: Metric) -> Any:
-    from rankwise import insight, plots
+    from rankwise import mistakes, plots
 
     _checked_picture(args)
-    found = insight.explain_query(
+    found = mistakes.explain_query(
         ranker, queries, args.query, metric=metric, n_pairs=args.pairs, n_features=args.top
     )
     return found, plots.plot_mistakes
@@ -607,14 +607,14 @@ def _explain_dependence(
 
 
 def _explain_worst(args: argparse.Namespace, ranker: Any, queries: Queries, metric: Metric) -> Any:
-    from rankwise import insight
+    from rankwise import mistakes
 
     if args.picture is not None:
         raise ValueError(
             "--picture: the list of worst queries has none; "
             "ask for --query, --importance or --dependence"
         )
-    return insight.worst_queries(ranker, queries, metric=metric, n=args.worst), None
+    return mistakes.worst_queries(ranker, queries, metric=metric, n=args.worst), None
 
 
 def _checked_picture(args: argparse.Namespace) -> None:

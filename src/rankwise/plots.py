@@ -5,7 +5,7 @@
 * :func:`plot_depth`: a metric against the depth ``k``, from :func:`depth_curve`.
 * :func:`plot_search`: the trials of a search for hyperparameters, from :func:`rankwise.tune`.
 * :func:`plot_importance`, :func:`plot_dependence`, :func:`plot_mistakes`: what
-  :mod:`rankwise.insight` found in a ranker.
+  :mod:`rankwise.insight` and :mod:`rankwise.mistakes` found in a ranker.
 
 Every function returns a ``matplotlib.figure.Figure`` and, given a ``path``, also writes it: PNG,
 SVG or PDF by the suffix, under a temporary name first, so that a reader never meets half a file.
@@ -44,8 +44,9 @@ from rankwise.comparison import Comparison, Gap, Result
 
 if TYPE_CHECKING:
     from rankwise.data import Groups
-    from rankwise.insight import Dependence, Importance, QueryExplanation
+    from rankwise.insight import Dependence, Importance
     from rankwise.metrics import Metric
+    from rankwise.mistakes import QueryExplanation
     from rankwise.tuning import Tuned
 
 Floats = NDArray[np.float64]
