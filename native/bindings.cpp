@@ -15,6 +15,7 @@ void bind_hinge(nb::module_& m);
 void bind_lambdas(nb::module_& m);
 void bind_scoring(nb::module_& m);
 void bind_weak(nb::module_& m);
+void bind_network(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() =
@@ -33,4 +34,5 @@ NB_MODULE(_core, m) {
     bind_lambdas(m);
     bind_scoring(m);
     bind_weak(m);
+    bind_network(m);
 }
