@@ -46,6 +46,7 @@ class Ranker(BaseEstimator):
     # before the ranker transform it (Pipeline's transform_input).
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
 
     # Whether ``warm_start`` is only where a solver begins, so that fits along a path of penalties
     # may start from each other and end at the same models.
@@ -152,20 +153,29 @@ class Ranker(BaseEstimator):
         note_features(self, in_order.n_features, names)
         return self
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any, *, qid: ArrayLike | Groups | None = None) -> NDArray[np.float64]:
         """Scores of documents, higher is better; comparable inside a query only.
 
         Parameters
         ----------
         X : array-like or CSR of shape (n_docs, n_features), frame, or Queries
+        qid : array-like of shape (n_docs,), optional
+            Needed by rankers whose score of a document depends on the rest of its list
+            (:class:`~rankwise.NeuralRanker` with attention), unless ``X`` holds the ids; the
+            others do not look at it.
 
         Returns
         -------
         float64 array of shape (n_docs,), in input order. Equal rows have equal scores, whatever
-        else is in ``X``.
+        else is in ``X``; from a ranker that looks at lists, equal rows of equal lists.
         """
         where = f"{type(self).__name__}.predict"
-        y_score = self._score(self._checked(where, X))
+        features = self._checked(where, X)
+        if self._looks_at_lists():
+            groups = groups_of(where, X, qid, features.shape[0])
+            y_score = groups.scatter(self._score_lists(groups.gather(features), groups.offsets))
+        else:
+            y_score = self._score(features)
         if not np.isfinite(y_score).all():
             row = int(np.argmin(np.isfinite(y_score)))
             raise ValueError(
@@ -193,7 +203,7 @@ class Ranker(BaseEstimator):
         """
         where = f"{type(self).__name__}.rank"
         cutoff = _validate.depth(where, k)
-        y_score = self.predict(X)
+        y_score = self.predict(X, qid=qid)
         groups = groups_of(where, X, qid, len(y_score))
         grouped = np.ascontiguousarray(groups.gather(y_score))
         return groups.scatter(_core.rank_within(grouped, groups.offsets, cutoff))
@@ -222,7 +232,7 @@ class Ranker(BaseEstimator):
         float
         """
         where = f"{type(self).__name__}.score"
-        y_score = self.predict(X)
+        y_score = self.predict(X, qid=qid)
         return _mean(where, parse_metric(self.metric), y_score, X, y, qid, sample_weight)
 
     def save(self, path: Any) -> None:
@@ -249,6 +259,13 @@ class Ranker(BaseEstimator):
 
     def _score(self, X: Any) -> NDArray[np.float64]:
         raise TypeError(f"{type(self).__name__} must define _score(X)")
+
+    def _looks_at_lists(self) -> bool:
+        """Whether a document's score depends on its list: then ``_score_lists`` gives the scores."""
+        return False
+
+    def _score_lists(self, X: Any, offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+        raise TypeError(f"{type(self).__name__} must define _score_lists(X, offsets)")
 
     def _input(self, where: str, X: Any) -> tuple[Any, list[str] | None]:
         """Checked features for learning, and their names."""

@@ -1,15 +1,15 @@
-"""Networks as functions of a list of weights, in PyTorch; the only module that imports it.
+"""Everything that needs PyTorch: networks as functions of one flat vector of weights.
 
-A network takes the weights, the features ``x`` of shape ``(n_docs, n_features)``, the offsets of
-the lists, and a random generator while it is trained with dropout; it returns ``(n_docs,)``
-scores. All weights lie in one flat vector, which is what is trained, saved and restored.
+A network takes the weights, the features ``x`` of shape ``(n_docs, n_features)`` and the offsets of
+the lists, and returns ``(n_docs,)`` scores. The vector is what is trained, saved and restored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+import copy
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from rankwise._validate import Floats
+from rankwise.neural import Architecture
 
 Tensor = torch.Tensor
 Offsets = NDArray[np.int64]
+Drop = Callable[[Tensor], Tensor]
+ForcesOnScores = Callable[[Floats], Floats]
 
 _ACTIVATE: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
@@ -31,82 +34,35 @@ _ACTIVATE: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@dataclass(frozen=True)
-class Architecture:
-    """What a built-in network is, apart from its weights."""
+def split(architecture: Architecture, flat: Tensor) -> list[Tensor]:
+    """The weights as views into their flat vector."""
+    shapes = [shape for _, shape in architecture.shapes()]
+    parts = torch.split(flat, [math.prod(shape) for shape in shapes])
+    return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
-    kind: str
-    sizes: tuple[int, ...]  # features, hidden layers
-    activation: str
-    heads: int = 0
-    blocks: int = 0
 
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Shapes of the weights in their flat vector: matrices input by output, and biases."""
-        layers: list[tuple[int, ...]] = []
-        for inputs, outputs in pairwise(self.sizes):
-            layers += [(inputs, outputs), (outputs,)]
-        w = self.sizes[-1]
-        if self.kind == "attention":
-            norm: list[tuple[int, ...]] = [(w,), (w,)]
-            attention: list[tuple[int, ...]] = [(w, 3 * w), (3 * w,), (w, w), (w,)]
-            feed: list[tuple[int, ...]] = [(w, 2 * w), (2 * w,), (2 * w, w), (w,)]
-            layers += (norm + attention + norm + feed) * self.blocks + norm
-        return [*layers, (w, 1), (1,)]
+def forward(
+    architecture: Architecture, flat: Tensor, x: Tensor, offsets: Offsets, drop: Drop
+) -> Tensor:
+    """Scores of the documents, of shape (n_docs,)."""
+    activate, left = _ACTIVATE[architecture.activation], iter(split(architecture, flat))
 
-    def n_weights(self) -> int:
-        return sum(int(np.prod(shape)) for shape in self.shapes())
+    def linear(values: Tensor) -> Tensor:
+        matrix, bias = next(left), next(left)
+        return torch.addmm(bias, values, matrix)
 
-    def first_weights(self, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Weights before training: uniform, as wide as keeps the size of what passes through.
+    def norm(values: Tensor) -> Tensor:
+        return F.layer_norm(values, values.shape[-1:], next(left), next(left))
 
-        Biases and shifts are 0, scales of normalisation 1.
-        """
-        shapes, parts = self.shapes(), []
-        gain = 6.0 if self.activation in ("relu", "elu", "gelu") else 3.0
-        for i, shape in enumerate(shapes):
-            if len(shape) == 2:
-                bound = np.sqrt((gain if i + 2 < len(shapes) else 1.0) / shape[0])
-                part = rng.uniform(-bound, bound, shape)
-            else:
-                # A scale is a vector that follows no matrix.
-                scale = len(shapes[i - 1]) == 1 and len(shapes[i + 1]) == 1 if i else False
-                part = np.full(shape, float(scale))
-            parts.append(part.ravel())
-        return np.concatenate(parts).astype(np.float32)
-
-    def split(self, flat: Tensor) -> list[Tensor]:
-        """The weights as views into their flat vector."""
-        shapes = self.shapes()
-        parts = torch.split(flat, [int(np.prod(shape)) for shape in shapes])
-        return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
-
-    def __call__(
-        self,
-        weights: Sequence[Tensor],
-        x: Tensor,
-        offsets: Offsets,
-        drop: Callable[[Tensor], Tensor],
-    ) -> Tensor:
-        """Scores of the documents, of shape (n_docs,)."""
-        activate, left = _ACTIVATE[self.activation], iter(weights)
-
-        def linear(values: Tensor) -> Tensor:
-            matrix, bias = next(left), next(left)
-            return torch.addmm(bias, values, matrix)
-
-        def norm(values: Tensor) -> Tensor:
-            return F.layer_norm(values, values.shape[-1:], next(left), next(left))
-
-        for _ in range(len(self.sizes) - 1):
-            x = drop(activate(linear(x)))
-        if self.kind == "attention":
-            lists = Lists(offsets)
-            for _ in range(self.blocks):
-                x = x + drop(linear(lists.attend(linear(norm(x)), self.heads)))
-                x = x + drop(linear(drop(activate(linear(norm(x))))))
-            x = norm(x)
-        return linear(x)[:, 0]
+    for _ in architecture.sizes[1:]:
+        x = drop(activate(linear(x)))
+    if architecture.kind == "attention":
+        lists = Lists(offsets)
+        for _ in range(architecture.blocks):
+            x = x + drop(linear(lists.attend(linear(norm(x)), architecture.heads)))
+            x = x + drop(linear(drop(activate(linear(norm(x))))))
+        x = norm(x)
+    return linear(x)[:, 0]
 
 
 class Lists:
@@ -139,7 +95,7 @@ def no_drop(values: Tensor) -> Tensor:
     return values
 
 
-def dropout(share: float, seed: int) -> Callable[[Tensor], Tensor]:
+def dropout(share: float, seed: int) -> Drop:
     """Sets a share of values to 0 and widens the others; draws from a generator of its own."""
     if share == 0:
         return no_drop
@@ -150,6 +106,132 @@ def dropout(share: float, seed: int) -> Callable[[Tensor], Tensor]:
         return values * kept / (1 - share)
 
     return drop
+
+
+class Learner:
+    """A built-in network while it is trained."""
+
+    def __init__(self, architecture: Architecture, weights: Any, share: float) -> None:
+        self.architecture, self.share = architecture, share
+        self.flat = torch.from_numpy(weights)
+        self.penalised = torch.cat(
+            [
+                torch.full((math.prod(shape),), float(kind == "matrix"))
+                for kind, shape in architecture.shapes()
+            ]
+        )
+
+    def gradient(self, X: Any, offsets: Offsets, seed: int, forces: ForcesOnScores) -> Tensor:
+        """Gradient in the weights, from the forces on the scores."""
+        flat = self.flat.detach().requires_grad_()
+        drop = dropout(self.share, seed)
+        scores = forward(self.architecture, flat, floats(X), offsets, drop)
+        return torch.autograd.grad(scores, flat, _forces(scores, forces))[0]
+
+    def follow(self) -> None:
+        """The weights have moved; nothing else holds them."""
+
+    def is_finite(self) -> bool:
+        return bool(torch.isfinite(self.flat).all())
+
+    def state(self) -> Tensor:
+        return self.flat.clone()
+
+    def restore(self, state: Tensor) -> None:
+        self.flat.copy_(state)
+
+
+class OwnLearner:
+    """A user's module while it is trained: its parameters follow one flat vector."""
+
+    def __init__(self, where: str, module: Any) -> None:
+        if not isinstance(module, torch.nn.Module):
+            raise TypeError(
+                f"{where}: network must return a torch.nn.Module, got {type(module).__name__}"
+            )
+        self.where, self.module = where, module.float()
+        self.parameters = [p for p in module.parameters() if p.requires_grad]
+        if not self.parameters:
+            raise ValueError(f"{where}: the network must have parameters to train, got none")
+        self.flat = torch.nn.utils.parameters_to_vector(self.parameters).detach()
+        self.penalised = torch.cat(
+            [torch.full((p.numel(),), float(p.ndim > 1)) for p in self.parameters]
+        )
+
+    def gradient(self, X: Any, offsets: Offsets, seed: int, forces: ForcesOnScores) -> Tensor:
+        scores = own_forward(self.where, self.module.train(), floats(X), offsets)
+        found = torch.autograd.grad(
+            scores, self.parameters, _forces(scores, forces), materialize_grads=True
+        )
+        return torch.nn.utils.parameters_to_vector(found)
+
+    def follow(self) -> None:
+        torch.nn.utils.vector_to_parameters(self.flat, self.parameters)
+
+    def is_finite(self) -> bool:
+        return bool(torch.isfinite(self.flat).all())
+
+    def state(self) -> Any:
+        return copy.deepcopy(self.module.state_dict())
+
+    def restore(self, state: Any) -> None:
+        self.module.load_state_dict(state)
+
+
+def _forces(scores: Tensor, forces: ForcesOnScores) -> Tensor:
+    return torch.from_numpy(forces(as_floats(scores))).to(scores.dtype)
+
+
+def own_forward(where: str, module: Any, x: Tensor, offsets: Offsets) -> Tensor:
+    """Scores by a user's module, as a vector."""
+    given = (torch.from_numpy(offsets),) if getattr(module, "listwise", False) else ()
+    scores = module(x, *given)
+    if scores.shape not in ((len(x),), (len(x), 1)):
+        raise ValueError(
+            f"{where}: the network must return one score per document, got shape "
+            f"{tuple(scores.shape)} for {len(x)} documents"
+        )
+    return scores.reshape(-1)
+
+
+def own_scores(where: str, module: Any, X: Any) -> Floats:
+    """Scores of one list, or of rows that need no list."""
+    with torch.no_grad():
+        return as_floats(own_forward(where, module, floats(X), np.array([0, len(X)])))
+
+
+def scorer(architecture: Architecture, weights: Any) -> Callable[[Floats], Floats]:
+    """Scores of one list in float64 as a function of its features."""
+    flat = torch.from_numpy(weights.astype(np.float64))
+
+    def score(X: Floats) -> Floats:
+        with torch.no_grad():
+            x = torch.tensor(X)
+            return as_floats(forward(architecture, flat, x, np.array([0, len(X)]), no_drop))
+
+    return score
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch's own threads would change the order of its sums; ours work side by side instead."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def own_random_numbers(seed: int, wanted: bool) -> Iterator[None]:
+    """A seeded global generator for a user's module; the program's own is put back after."""
+    if not wanted:
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 class Adam:
@@ -177,26 +259,34 @@ class RankingLoss(torch.autograd.Function):
     """The loss of each list, with the gradient that was computed along with it."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, loss: Any, y: Any, offsets: Offsets, weight: Any) -> Tensor:
-        s = scores.detach().to("cpu", torch.float64).numpy()
-        values = torch.from_numpy(np.array(loss.value(y, s, offsets, weight), dtype=np.float64))
+    def forward(
+        ctx: Any, scores: Tensor, loss: Any, y: Any, offsets: Offsets, weight: Any, pairs: Any
+    ) -> Tensor:
+        s = as_floats(scores)
+        values = np.array(loss.value(y, s, offsets, weight, **pairs), dtype=np.float64)
         if ctx.needs_input_grad[0]:
-            gradient = np.array(loss.derivatives(y, s, offsets, weight)[0], dtype=np.float64)
-            ctx.save_for_backward(torch.from_numpy(gradient).to(scores))
-            ctx.sizes = torch.from_numpy(np.diff(offsets)).to(scores.device)
-        return values.to(scores)
+            gradient = loss.derivatives(y, s, offsets, weight, **pairs)[0]
+            ctx.save_for_backward(torch.from_numpy(np.array(gradient, dtype=np.float64)))
+            ctx.sizes = torch.from_numpy(np.diff(offsets))
+        return torch.from_numpy(values).to(scores)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, wanted: Tensor) -> tuple[Any, ...]:
+    def backward(ctx: Any, *wanted: Tensor) -> tuple[Any, ...]:
         (gradient,) = ctx.saved_tensors
-        return gradient * wanted.repeat_interleave(ctx.sizes), None, None, None, None
+        factor = wanted[0].to("cpu", torch.float64).repeat_interleave(ctx.sizes)
+        return (gradient * factor).to(wanted[0]), None, None, None, None, None
 
 
-def column(values: Any) -> Any:
+def array(values: Any) -> Any:
     """A tensor as a NumPy array; anything else as it is."""
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
 
 
-def as_floats(tensor: Tensor) -> Floats:
-    return np.ascontiguousarray(tensor.detach().to("cpu", torch.float64).numpy())
+def floats(X: Any) -> Tensor:
+    """Features as float32, in memory that PyTorch has laid out."""
+    return torch.tensor(X, dtype=torch.float32)
+
+
+def as_floats(scores: Tensor) -> Floats:
+    return np.array(scores.detach().to("cpu", torch.float64).numpy())

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _KNOTS = 256
-_CHUNK = 1 << 20  # numbers converted to float64 at a time
+_AT_ONCE = 1 << 20  # numbers converted to float64 at a time
 
 
-def dense_chunks(X: Any) -> list[slice]:
+def chunks(X: Any) -> list[slice]:
     """Slices of rows, about a million numbers each."""
-    step = max(1, _CHUNK // X.shape[1])
+    step = max(1, _AT_ONCE // X.shape[1])
     return [slice(start, start + step) for start in range(0, X.shape[0], step)]
 
 
@@ -50,13 +50,13 @@ def _fit_moments(X: Any, squash: Callable[[Floats], Floats]) -> Floats:
     """Mean and one over the deviation of each feature, of shape (2, n_features)."""
     d = X.shape[1]
     count, sums, squares = np.zeros(d), np.zeros(d), np.zeros(d)
-    for rows in dense_chunks(X):
+    for rows in chunks(X):
         values = squash(dense(X, rows))
         known = ~np.isnan(values)
         count += known.sum(axis=0)
         sums += np.where(known, values, 0.0).sum(axis=0)
     mean = sums / np.maximum(count, 1)
-    for rows in dense_chunks(X):
+    for rows in chunks(X):
         away = squash(dense(X, rows)) - mean
         squares += np.where(np.isnan(away), 0.0, away**2).sum(axis=0)
     deviation = np.sqrt(squares / np.maximum(count, 1))
@@ -111,7 +111,7 @@ def _same(values: Floats) -> Floats:
     return values
 
 
-def fit_transform_table(kind: str | None, X: Any) -> Floats:
+def fit_table(kind: str | None, X: Any) -> Floats:
     """What :func:`transformed` needs to know of the training rows; empty for ``None``."""
     if kind is None:
         return np.zeros((0, X.shape[1]))

@@ -49,6 +49,7 @@ CLASSES = {
     "FeatureRanker": "baselines",
     "KernelRankSVM": "kernel_ranksvm",
     "LinearRanker": "linear",
+    "NeuralRanker": "neural",
     "PointwiseRanker": "baselines",
     "QueryScaler": "prepare",
     "RandomRanker": "baselines",
