@@ -44,7 +44,17 @@ RANKERS = {
     "lambdamart sampled": rw.TreeRanker(
         n_estimators=30, num_leaves=8, subsample=0.7, colsample_bytree=0.7, random_state=3, n_jobs=1
     ),
-}
+    "mlp": rw.NeuralRanker(
+        hidden=(16,), n_epochs=8, batch_queries=4, learning_rate=0.02, random_state=0
+    ),
+    "attention": rw.NeuralRanker(
+        network="attention", hidden=(8,), heads=2, blocks=1, n_epochs=8, batch_queries=4,
+        learning_rate=0.02, scale="quantile", random_state=0,
+    ),
+}  # fmt: skip
+
+# Rankers whose score of a document depends on the rest of its list.
+LISTWISE = {"attention"}
 
 # Rankers whose model is an estimator of another library.
 FOREIGN = {"pointwise ridge", "pointwise tree", "pointwise classes", "pointwise logistic"}
@@ -65,6 +75,11 @@ def one_query(ranker):
                 qid = _zeros(X) if qid is None else qid
                 return super().score(X, y, qid=qid, sample_weight=sample_weight)
 
+            def predict(self, X, *, qid=None):
+                if qid is None and self._looks_at_lists() and hasattr(X, "shape"):
+                    qid = _zeros(X)
+                return super().predict(X, qid=qid)
+
         OneQuery.__name__ = OneQuery.__qualname__ = name
         OneQuery.__init__ = kind.__init__
         globals()[name] = OneQuery  # so that it can be pickled
@@ -79,6 +94,8 @@ _SPREAD = "scale='std' is the spread of all rows, whatever their weight"
 _WINNER = "a weight is that of the pairs a document wins; a document of weight 0 still loses pairs"
 _TARGET = "a weight is that of a share of the target; a document of weight 0 still competes"
 _MEAN = "a query's weight is the mean of its documents', and a document of weight 0 is still ranked"
+_SHARE = "a document of weight 0 has its place in a list and in a batch, and in the scale of features"
+_LISTS = "the score of a document depends on its list"
 _ONE = "one document is refused with a sentence of ours: there is no order to learn"
 
 _WEIGHTS = (
@@ -100,4 +117,7 @@ EXPECTED_FAILURES = {
     "adarank": {"check_fit2d_1sample": _ONE},
     "coordinate ascent": dict.fromkeys(_WEIGHTS, _MEAN) | {"check_fit2d_1sample": _ONE},
     "coordinate ascent exact": dict.fromkeys(_WEIGHTS, _MEAN) | {"check_fit2d_1sample": _ONE},
+    "mlp": dict.fromkeys(_WEIGHTS, _SHARE) | {"check_fit2d_1sample": _ONE},
+    "attention": dict.fromkeys(_WEIGHTS, _SHARE)
+    | {"check_fit2d_1sample": _ONE, "check_methods_subset_invariance": _LISTS},
 }

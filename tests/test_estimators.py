@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankwise as rw
-from rankers import EXPECTED_FAILURES, FOREIGN, RANKERS, one_query
+from rankers import EXPECTED_FAILURES, FOREIGN, LISTWISE, RANKERS, one_query
 from rankwise._estimator import Ranker
 from rankwise.losses import parse_loss
 from rankwise.metrics import AP, NDCG
@@ -42,9 +42,9 @@ def planted(n_queries=60, seed=0, n_features=4):
     return X, y, qid
 
 
-def same_model(a, b, X):
+def same_model(a, b, X, qid=None):
     """Equal to the last bit: scores, and everything that fit set."""
-    if not np.array_equal(a.predict(X), b.predict(X)):
+    if not np.array_equal(a.predict(X, qid=qid), b.predict(X, qid=qid)):
         return False
     fitted = [{k: v for k, v in vars(r).items() if k.endswith("_")} for r in (a, b)]
     if fitted[0].keys() != fitted[1].keys():
@@ -116,7 +116,7 @@ def test_order_of_rows_and_names_of_queries_do_not_matter(name):
         rows = rng.permutation(len(y))
         for ids in (qid, texts):
             other = ranker(name).fit(X[rows], y[rows], qid=ids[rows], sample_weight=weight[rows])
-            assert same_model(base, other, X)
+            assert same_model(base, other, X, qid)
 
 
 @each_ranker
@@ -126,7 +126,7 @@ def test_validation_rows_in_any_order(name):
     rows = np.random.default_rng(0).permutation(len(vy))
     base = ranker(name).fit(X, y, qid=qid, eval_set=(V, vy, vqid))
     other = ranker(name).fit(X, y, qid=qid, eval_set=(V[rows], vy[rows], vqid[rows]))
-    assert same_model(base, other, X)
+    assert same_model(base, other, X, qid)
 
 
 @each_ranker
@@ -137,8 +137,9 @@ def test_equal_fits_and_inputs_left_alone(name):
     one = ranker(name)
     one.fit(X, y, qid=qid, sample_weight=weight)
     assert all(np.array_equal(a, b) for a, b in zip((X, y, qid, weight), before, strict=True))
-    first = one.predict(X)
-    assert np.array_equal(one.fit(X, y, qid=qid, sample_weight=weight).predict(X), first)
+    first = one.predict(X, qid=qid)
+    again = one.fit(X, y, qid=qid, sample_weight=weight)
+    assert np.array_equal(again.predict(X, qid=qid), first)
     assert np.array_equal(X, before[0])
 
 
@@ -185,7 +186,7 @@ def test_documents_of_weight_zero_teach_no_order(name):
 # --- scores and ranks --------------------------------------------------------------------------
 
 
-@each_ranker
+@pytest.mark.parametrize("name", RANKERS.keys() - LISTWISE)
 def test_equal_rows_have_equal_scores_in_any_batch(name):
     X, y, qid = planted(n_features=37)
     fitted = ranker(name).fit(X, y, qid=qid)
@@ -210,6 +211,27 @@ def test_equal_rows_have_equal_scores_in_any_batch(name):
     assert np.array_equal(fitted.predict(negative_zero), scores)
 
 
+@pytest.mark.parametrize("name", LISTWISE)
+def test_equal_lists_have_equal_scores_in_any_batch(name):
+    X, y, qid = planted(n_features=37)
+    X[qid == 3][1:3] = X[qid == 3][0]
+    fitted = ranker(name).fit(X, y, qid=qid)
+    scores = fitted.predict(X, qid=qid)
+    assert scores.dtype == np.float64
+    for query in range(0, 60, 7):
+        rows = np.random.default_rng(query).permutation(np.flatnonzero(qid == query))
+        alone = fitted.predict(X[rows], qid=np.zeros(len(rows)))
+        assert np.array_equal(alone, scores[rows])
+    rows = np.random.default_rng(0).permutation(len(y))
+    for same in (X[rows], np.asfortranarray(X[rows]), sp.csr_matrix(X[rows])):
+        assert np.array_equal(fitted.predict(same, qid=qid[rows]), scores[rows])
+    twice = np.repeat(np.flatnonzero(qid == 5), 2)  # each document of a list twice
+    pairs = fitted.predict(X[twice], qid=qid[twice]).reshape(-1, 2)
+    assert np.array_equal(pairs[:, 0], pairs[:, 1])
+    with pytest.raises(ValueError, match=r"\.predict: qid must say which query each row"):
+        fitted.predict(X)
+
+
 @each_ranker
 @pytest.mark.parametrize("k", [None, 1, 3, 100])
 def test_rank_counts_from_one_in_input_order(name, k):
@@ -218,7 +240,7 @@ def test_rank_counts_from_one_in_input_order(name, k):
     rows = np.random.default_rng(0).permutation(len(y))
     X, y, qid = X[rows], y[rows], qid[rows]
     fitted = ranker(name).fit(X, y, qid=qid)
-    scores, ranks = fitted.predict(X), fitted.rank(X, qid, k=k)
+    scores, ranks = fitted.predict(X, qid=qid), fitted.rank(X, qid, k=k)
     for query in np.unique(qid):
         mine = np.flatnonzero(qid == query)
         best_first = sorted(mine, key=lambda i: (-scores[i], i))
@@ -231,7 +253,7 @@ def test_score_is_the_mean_of_the_metric(name):
     X, y, qid = planted()
     fitted = ranker(name).set_params(metric="ap(rel=2)@7").fit(X, y, qid=qid)
     weight = np.random.default_rng(1).random(len(y))
-    per_query = AP(rel=2, k=7).per_query(y, fitted.predict(X), qid=qid)
+    per_query = AP(rel=2, k=7).per_query(y, fitted.predict(X, qid=qid), qid=qid)
     assert fitted.score(X, y, qid=qid) == pytest.approx(np.nanmean(per_query), rel=1e-12)
     weights = np.array([weight[qid == q].mean() for q in range(qid.max() + 1)])
     kept = ~np.isnan(per_query)
@@ -252,7 +274,7 @@ def test_scores_are_finite_or_refused(name):
         with pytest.raises(ValueError, match=r"\.predict: scores must be finite, got inf at row 0"):
             fitted.predict(huge[None])
     else:
-        assert np.isfinite(fitted.predict(huge)).all()
+        assert np.isfinite(fitted.predict(huge, qid=qid)).all()
 
 
 # --- scikit-learn's model selection ------------------------------------------------------------
@@ -300,7 +322,7 @@ def test_grid_search_over_a_pipeline(name):
         for j, (a, b) in enumerate(rw.QueryKFold(3).split(X, qid=qid)):
             scaler = rw.QueryScaler(method)
             fitted = ranker(name).fit(scaler.fit_transform(X[a], qid=qid[a]), y[a], qid=qid[a])
-            scores = fitted.predict(scaler.transform(X[b], qid=qid[b]))
+            scores = fitted.predict(scaler.transform(X[b], qid=qid[b]), qid=qid[b])
             for key, metric in (("ndcg", NDCG @ 3), ("ap", AP)):
                 got = search.cv_results_[f"split{j}_test_{key}"][i]
                 assert got == metric.mean(y[b], scores, qid=qid[b])
@@ -488,13 +510,13 @@ def test_unjudged_documents_teach_nothing(name):
     y = queries.y.copy()
     y[np.random.default_rng(1).random(len(y)) < 0.25] = np.nan
     ranker = clone(RANKERS[name]).fit(queries.X, y, qid=queries.qid)
-    scores = ranker.predict(queries.X)
+    scores = ranker.predict(queries.X, qid=queries.qid)
     assert np.isfinite(scores).all()
     if name not in ("random",):
         assert ranker.score(queries) > rw.RandomRanker().fit(queries).score(queries)
     # The labels behind a NaN have no say: no two numbers could take its place alike.
     again = clone(RANKERS[name]).fit(queries.X[::-1], y[::-1], qid=queries.qid[::-1])
-    assert np.array_equal(again.predict(queries.X), scores)
+    assert np.array_equal(again.predict(queries.X, qid=queries.qid), scores)
 
 
 @each_ranker
@@ -510,7 +532,7 @@ def test_pairs_are_learned_from_or_refused(name):
         with pytest.raises(TypeError, match=r"\.fit: pairs need a (ranker|loss)"):
             ranker.fit(queries.X, qid=queries.qid, pairs=pairs)
         return
-    scores = ranker.fit(queries.X, qid=queries.qid, pairs=pairs).predict(queries.X)
+    scores = ranker.fit(queries.X, qid=queries.qid, pairs=pairs).predict(queries.X, qid=queries.qid)
     assert (scores[pairs.winner] > scores[pairs.loser]).mean() > 0.7
     # The order of rows and of pairs does not matter, to the last bit.
     order = np.random.default_rng(0).permutation(queries.n_docs)
@@ -518,7 +540,7 @@ def test_pairs_are_learned_from_or_refused(name):
     mixed = np.random.default_rng(1).permutation(len(pairs))
     moved = rw.Pairs(place[pairs.winner[mixed]], place[pairs.loser[mixed]])
     again = clone(RANKERS[name]).fit(queries.X[order], qid=queries.qid[order], pairs=moved)
-    assert np.array_equal(again.predict(queries.X), scores)
+    assert np.array_equal(again.predict(queries.X, qid=queries.qid), scores)
 
 
 @each_ranker
@@ -572,7 +594,7 @@ def test_missing_values_are_learned_from_or_refused(name):
     X[::9, 1] = np.nan
     model = ranker(name)
     if model.__sklearn_tags__().input_tags.allow_nan:
-        assert np.isfinite(model.fit(X, y, qid=qid).predict(X)).all()
+        assert np.isfinite(model.fit(X, y, qid=qid).predict(X, qid=qid)).all()
         return
     kind = type(model).__name__
     with pytest.raises(ValueError, match=rf"^{kind}\.fit: X must not hold NaN"):

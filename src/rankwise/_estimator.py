@@ -169,20 +169,7 @@ class Ranker(BaseEstimator):
         float64 array of shape (n_docs,), in input order. Equal rows have equal scores, whatever
         else is in ``X``; from a ranker that looks at lists, equal rows of equal lists.
         """
-        where = f"{type(self).__name__}.predict"
-        features = self._checked(where, X)
-        if self._looks_at_lists():
-            groups = groups_of(where, X, qid, features.shape[0])
-            y_score = groups.scatter(self._score_lists(groups.gather(features), groups.offsets))
-        else:
-            y_score = self._score(features)
-        if not np.isfinite(y_score).all():
-            row = int(np.argmin(np.isfinite(y_score)))
-            raise ValueError(
-                f"{where}: scores must be finite, got {y_score[row]} at row {row}; the features "
-                "are too large for this ranker, scale them (rankwise.QueryScaler)"
-            )
-        return y_score
+        return self._scored(f"{type(self).__name__}.predict", X, qid)
 
     def rank(
         self, X: Any, qid: ArrayLike | Groups | None = None, k: int | None = None
@@ -203,7 +190,7 @@ class Ranker(BaseEstimator):
         """
         where = f"{type(self).__name__}.rank"
         cutoff = _validate.depth(where, k)
-        y_score = self.predict(X, qid=qid)
+        y_score = self._scored(where, X, qid)
         groups = groups_of(where, X, qid, len(y_score))
         grouped = np.ascontiguousarray(groups.gather(y_score))
         return groups.scatter(_core.rank_within(grouped, groups.offsets, cutoff))
@@ -232,7 +219,7 @@ class Ranker(BaseEstimator):
         float
         """
         where = f"{type(self).__name__}.score"
-        y_score = self.predict(X, qid=qid)
+        y_score = self._scored(where, X, qid)
         return _mean(where, parse_metric(self.metric), y_score, X, y, qid, sample_weight)
 
     def save(self, path: Any) -> None:
@@ -240,6 +227,21 @@ class Ranker(BaseEstimator):
         from rankwise.saving import save
 
         save(self, path)
+
+    def _scored(self, where: str, X: Any, qid: Any) -> NDArray[np.float64]:
+        features = self._checked(where, X)
+        if self._looks_at_lists():
+            groups = groups_of(where, X, qid, features.shape[0])
+            y_score = groups.scatter(self._score_lists(groups.gather(features), groups.offsets))
+        else:
+            y_score = self._score(features)
+        if not np.isfinite(y_score).all():
+            row = int(np.argmin(np.isfinite(y_score)))
+            raise ValueError(
+                f"{where}: scores must be finite, got {y_score[row]} at row {row}; the features "
+                "are too large for this ranker, scale them (rankwise.QueryScaler)"
+            )
+        return y_score
 
     def _fit(self, train: Queries, valid: Queries | None) -> None:
         raise TypeError(f"{type(self).__name__} must define _fit(train, valid)")

@@ -76,7 +76,7 @@ class NeuralRanker(Ranker):
         Share of the hidden outputs set to 0 while training, below 1.
     heads, blocks : int
         Of ``"attention"``; the last of ``hidden`` must be a multiple of ``heads``.
-    transform : {"log1p", "std", "quantile"} or None
+    scale : {"log1p", "std", "quantile"} or None
         Applied to each feature, fitted on the training documents: ``"std"`` takes off the mean and
         divides by the standard deviation; ``"log1p"`` does so after ``sign(x) log(1 + |x|)``;
         ``"quantile"`` gives the normal score of the value's place among the training values.
@@ -124,7 +124,7 @@ class NeuralRanker(Ranker):
     Notes
     -----
     A missing value (NaN) counts as the mean of its feature in training (the middle, with
-    ``"quantile"``); with ``transform=None`` it is refused. Sparse features are made dense batch by
+    ``"quantile"``); with ``scale=None`` it is refused. Sparse features are made dense batch by
     batch.
 
     The model depends neither on the order of the rows nor on the number of threads: a batch is cut
@@ -147,7 +147,7 @@ class NeuralRanker(Ranker):
 
     >>> import rankwise as rw
     >>> queries = rw.make_queries(n_queries=200)
-    >>> linear = rw.NeuralRanker("ranknet", hidden=(), transform="std", random_state=0).fit(queries)
+    >>> linear = rw.NeuralRanker("ranknet", hidden=(), scale="std", random_state=0).fit(queries)
     >>> linear.weights_.shape  # six features and a bias
     (7,)
     """
@@ -164,7 +164,7 @@ class NeuralRanker(Ranker):
         dropout: float = 0.0,
         heads: int = 2,
         blocks: int = 2,
-        transform: str | None = "log1p",
+        scale: str | None = "log1p",
         n_epochs: int = 50,
         batch_queries: int = 16,
         learning_rate: float = 1e-3,
@@ -182,7 +182,7 @@ class NeuralRanker(Ranker):
         self.dropout = dropout
         self.heads = heads
         self.blocks = blocks
-        self.transform = transform
+        self.scale = scale
         self.n_epochs = n_epochs
         self.batch_queries = batch_queries
         self.learning_rate = learning_rate
@@ -204,13 +204,13 @@ class NeuralRanker(Ranker):
         networks = _networks(where)
         forces = _forces(where, self.loss)
         _check_order(where, forces, train)
-        key = ("network inputs", self.transform)
+        key = ("network inputs", self.scale)
         if key not in shared:
-            table = fit_table(self.transform, train.X)
-            shared[key] = table, _through(self.transform, table, train, np.float32)
+            table = fit_table(self.scale, train.X)
+            shared[key] = table, _through(self.scale, table, train, np.float32)
             if valid is not None:
-                shared[key] += (_through(self.transform, table, valid, np.float64),)
-        self.transform_table_, lists, *watched = shared[key]
+                shared[key] += (_through(self.scale, table, valid, np.float64),)
+        self.scale_table_, lists, *watched = shared[key]
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         with networks.one_thread(), networks.own_random_numbers(seed, callable(self.network)):
             self._train(networks, lists, watched, forces, np.random.default_rng(seed))
@@ -241,12 +241,12 @@ class NeuralRanker(Ranker):
                         raise ValueError(
                             f"{where}: weights must stay finite, got NaN or infinity in epoch "
                             f"{epoch + 1}; lower learning_rate={self.learning_rate:g}, or choose "
-                            "another transform"
+                            "another scale"
                         )
                 text = f"epoch {epoch + 1}"
                 for valid in watched:
                     self._take_weights(learner)
-                    kind = self.transform if hasattr(valid.X, "nnz") else None
+                    kind = self.scale if hasattr(valid.X, "nnz") else None
                     y_score = self._scores(kind, valid.X, valid.offsets, run)
                     history.append(metric.mean(valid.y, y_score, qid=valid.groups))
                     if kept is None or not history[epoch] <= history[best]:
@@ -277,7 +277,7 @@ class NeuralRanker(Ranker):
         def gradient_of(part: NDArray[np.int64], seed: int) -> Any:
             some = lists.take(batch[part])
             if hasattr(some.X, "nnz"):
-                X = transformed(self.transform, self.transform_table_, some.X, slice(None))
+                X = transformed(self.scale, self.scale_table_, some.X, slice(None))
                 some = some.with_features(X)
             return learner.gradient(
                 some.X, some.offsets, int(seed), lambda s: forces(some, s) / len(batch)
@@ -321,13 +321,13 @@ class NeuralRanker(Ranker):
 
     def _score_lists(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
         with _threads(self.n_jobs) as run:
-            return self._scores(self.transform, X, offsets, run)
+            return self._scores(self.scale, X, offsets, run)
 
     def _scores(self, kind: str | None, X: Any, offsets: NDArray[np.int64], run: Run) -> Floats:
         """Scores of rows to which the transform ``kind`` is still to be applied."""
 
         def inputs(rows: Any) -> Floats:
-            return transformed(kind, self.transform_table_, X, rows)
+            return transformed(kind, self.scale_table_, X, rows)
 
         if self._attends():
             return self._scores_by_attention(X, offsets, inputs, run)
@@ -389,8 +389,8 @@ class NeuralRanker(Ranker):
         if not callable(self.network):
             _validate.choice(where, "network", self.network, NETWORKS)
         _validate.choice(where, "activation", self.activation, ACTIVATIONS)
-        if self.transform is not None:
-            _validate.choice(where, "transform", self.transform, TRANSFORMS)
+        if self.scale is not None:
+            _validate.choice(where, "scale", self.scale, TRANSFORMS)
         for name in ("n_epochs", "batch_queries", "heads", "blocks"):
             number(name, low=1, integer=True)
         number("learning_rate", low=0, open_low=True)
@@ -421,7 +421,7 @@ class NeuralRanker(Ranker):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.transform is not None
+        tags.input_tags.allow_nan = self.scale is not None
         tags.non_deterministic = self.random_state is None
         return tags
 

@@ -332,7 +332,7 @@ def _checked(ranker: Any) -> Any:
     if not hasattr(ranker, "predict"):
         return ranker
     row = sp.csr_matrix((1, int(ranker.n_features_in_)), dtype=np.float64)
-    score = ranker.predict(row)
+    score = ranker.predict(row, qid=[0])
     if not isinstance(score, np.ndarray) or score.shape != (1,):
         raise _Damaged("a ranker whose parts do not fit together")
     return ranker
