@@ -94,7 +94,9 @@ _SPREAD = "scale='std' is the spread of all rows, whatever their weight"
 _WINNER = "a weight is that of the pairs a document wins; a document of weight 0 still loses pairs"
 _TARGET = "a weight is that of a share of the target; a document of weight 0 still competes"
 _MEAN = "a query's weight is the mean of its documents', and a document of weight 0 is still ranked"
-_SHARE = "a document of weight 0 has its place in a list and in a batch, and in the scale of features"
+_SHARE = (
+    "a document of weight 0 has its place in a list and in a batch, and in the scale of features"
+)
 _LISTS = "the score of a document depends on its list"
 _ONE = "one document is refused with a sentence of ours: there is no order to learn"
 

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ import rankwise as rw
 from rankwise import _core, _networks
 from rankwise._transforms import fit_table, transformed
 from rankwise.losses import LOSSES, parse_loss
-from rankwise.neural import ACTIVATIONS, Architecture, _forces, _parts
+from rankwise.neural import ACTIVATIONS, Architecture, _Forces, _parts
 
 OFFSETS = np.array([0, 5, 6, 6, 13])
 
@@ -51,8 +53,6 @@ def test_gradients_of_every_loss_are_finite_differences(name, weighted):
     y, s, weight = lists()
     loss = rw.torch_loss(name)
     scores = torch.tensor(s, dtype=torch.float64, requires_grad=True)
-    if not LOSSES[name].minimizes:
-        pytest.skip("the weights of its pairs move with the scores: tested with weights held fixed")
     # A different factor for each list, so that each list's gradient must get its own.
     factor = torch.tensor([1.0, 2.0, 3.0, -0.5], dtype=torch.float64)
     assert torch.autograd.gradcheck(
@@ -74,7 +74,7 @@ def test_torch_losses_are_the_losses(name):
 
 
 def test_torch_loss_in_a_loop_of_ones_own(course):
-    train, _, test = course
+    train = course[0]
     model = torch.nn.Linear(train.n_features, 1)
     with torch.no_grad():
         model.weight.zero_()
@@ -89,7 +89,7 @@ def test_torch_loss_in_a_loop_of_ones_own(course):
     best = rw.LinearRanker("listnet", alpha=1e-6).fit(train)
     lowest = rw.ListNet().value(train.y, best.predict(train), train.offsets).mean()
     assert value.dtype == torch.float32
-    assert float(value) == pytest.approx(lowest, rel=2e-3)
+    assert value.item() == pytest.approx(lowest, rel=2e-3)
 
 
 def test_torch_loss_takes_pairs_and_refuses(course):
@@ -149,7 +149,13 @@ def test_attention_learns_what_depends_on_the_list():
     y = (np.abs(X[:, 0] - mean) < 0.5).astype(float)
     queries = rw.Queries.from_arrays(X, y, np.repeat(np.arange(300), 8))
     train, test = queries.take(range(200)), queries.take(range(200, 300))
-    options = {"scale": "std", "n_epochs": 25, "hidden": (16,), "metric": "ndcg", "batch_queries": 8}
+    options = {
+        "scale": "std",
+        "n_epochs": 20,
+        "hidden": (16, 16),
+        "metric": "ndcg",
+        "batch_queries": 8,
+    }
     attention = fitted(train, network="attention", **options).score(test)
     alone = fitted(train, **options).score(test)
     assert attention > 0.9
@@ -164,7 +170,7 @@ def test_early_stopping_keeps_the_best_epoch(course):
     history = ranker.validation_scores_
     assert len(history) == ranker.n_epochs_ + 3 < 30
     assert ranker.n_epochs_ == int(np.argmax(history)) + 1
-    assert ranker.score(valid) == history.max()
+    assert ranker.score(valid) == pytest.approx(history.max(), rel=1e-12)
     alone = rw.NeuralRanker(**{**SMALL, **options, "n_epochs": ranker.n_epochs_}).fit(train)
     assert np.array_equal(alone.weights_, ranker.weights_)
     assert ranker._stopped_at() == {"n_epochs": ranker.n_epochs_, "early_stopping_rounds": None}
@@ -175,16 +181,16 @@ def test_epochs_without_patience_keep_the_best_too(course):
     train, valid, _ = course
     ranker = rw.NeuralRanker(**{**SMALL, "learning_rate": 0.1}).fit(train, eval_set=valid)
     assert len(ranker.validation_scores_) == 6
-    assert ranker.score(valid) == ranker.validation_scores_.max()
+    assert ranker.score(valid) == pytest.approx(ranker.validation_scores_.max(), rel=1e-12)
 
 
 def test_a_function_is_a_loss(course):
     train = course[0]
 
     def mine(y, s, offsets, weight):
-        return rw.ListNet().derivatives(y, s, offsets, weight)
+        return rw.Squared().derivatives(y, s, offsets, weight)
 
-    assert np.array_equal(fitted(train, loss=mine).weights_, fitted(train).weights_)
+    assert np.array_equal(fitted(train, loss=mine).weights_, fitted(train, loss="squared").weights_)
     with pytest.raises(ValueError, match="the loss must return a finite gradient for each of the"):
         fitted(train, loss=lambda y, s, offsets, weight: (np.array([1.0]), s))
 
@@ -192,9 +198,7 @@ def test_a_function_is_a_loss(course):
 def test_weights_of_a_query_are_its_repetitions():
     """One step on all queries: weight 2 is the query twice, up to the number it is divided by."""
     queries = rw.make_queries(n_queries=6)
-    twice = rw.concatenate(
-        [queries, rw.Queries(queries.X, queries.y, queries.offsets, np.arange(100, 106))]
-    )
+    twice = rw.concatenate([queries, replace(queries, ids=np.arange(100, 106))])
     options = {"n_epochs": 1, "batch_queries": 100, "scale": None}
     double = rw.NeuralRanker(**{**SMALL, **options}).fit(
         queries.X, queries.y, qid=queries.qid, sample_weight=np.full(queries.n_docs, 2.0)
@@ -247,7 +251,11 @@ def test_native_scores_are_those_of_the_network(activation, sizes):
     X = rng.normal(size=(23, sizes[0]))
     with torch.no_grad():
         wanted = _networks.forward(
-            architecture, torch.tensor(weights), torch.tensor(X), np.array([0, 23]), _networks.no_drop
+            architecture,
+            torch.tensor(weights),
+            torch.tensor(X),
+            np.array([0, 23]),
+            _networks.no_drop,
         )
     layers, kind = np.array([*sizes, 1]), ACTIVATIONS.index(activation)
     found = _core.network_scores(X, weights, layers, kind)
@@ -255,7 +263,10 @@ def test_native_scores_are_those_of_the_network(activation, sizes):
     # Each row alone, and in any place of a block, to the last bit.
     for i in range(23):
         for j in range(4):
-            assert _core.network_scores(X[max(i - j, 0) : i + 1], weights, layers, kind)[-1] == found[i]
+            assert (
+                _core.network_scores(X[max(i - j, 0) : i + 1], weights, layers, kind)[-1]
+                == found[i]
+            )
     many = np.tile(X, (2000, 1))
     for threads in (1, 2):
         assert np.array_equal(
@@ -299,7 +310,7 @@ def test_other_lists_and_padding_change_no_score():
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     X = rng.normal(size=(offsets[-1], 4))
     together = attention_scores(X, offsets)
-    for a, b in zip(offsets[:-1], offsets[1:], strict=True):
+    for a, b in pairwise(offsets):
         alone = attention_scores(X[a:b], np.array([0, b - a]))
         np.testing.assert_allclose(together[a:b], alone, rtol=1e-12, atol=1e-13)
     # And the rest of its own list does.
@@ -393,8 +404,9 @@ def test_scales():
             part = transformed(kind, table, X, rows)
             assert np.array_equal(part, Z[rows])
         if kind != "quantile":
-            np.testing.assert_allclose(Z[known].mean(axis=0), 0, atol=1e-9)
-            np.testing.assert_allclose(Z[known, :2].std(axis=0), 1, rtol=1e-9)
+            np.testing.assert_allclose(Z[known, 0].mean(), 0, atol=1e-9)
+            np.testing.assert_allclose(Z[:, 1].mean(), 0, atol=1e-9)
+            np.testing.assert_allclose([Z[known, 0].std(), Z[:, 1].std()], 1, rtol=1e-9)
         sparse = sp.csr_matrix(np.nan_to_num(X))
         dense = fit_table(kind, np.nan_to_num(X))
         assert np.array_equal(fit_table(kind, sparse), dense)
@@ -461,7 +473,7 @@ class MeanAware(torch.nn.Module):
         self.inner = torch.nn.Linear(n_features, 1)
 
     def forward(self, x, offsets):
-        parts = [x[a:b] - x[a:b].mean(0) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        parts = [x[a:b] - x[a:b].mean(0) for a, b in pairwise(offsets)]
         return self.inner(torch.cat(parts))
 
 
@@ -472,8 +484,10 @@ def test_a_network_of_ones_own(course, tmp_path):
     ranker.fit(train, eval_set=valid)
     assert torch.equal(torch.random.get_rng_state(), state)
     assert ranker.score(test) > 0.7
-    assert ranker.score(valid) == ranker.validation_scores_.max()
-    again = rw.NeuralRanker(**{**SMALL, "network": own}).fit(train, eval_set=valid)
+    assert ranker.score(valid) == pytest.approx(ranker.validation_scores_.max(), rel=1e-12)
+    again = rw.NeuralRanker(**{**SMALL, "network": own, "metric": "ndcg@5"}).fit(
+        train, eval_set=valid
+    )
     assert np.array_equal(again.predict(test), ranker.predict(test))
     with pytest.raises(TypeError, match=r"^save: NeuralRanker\.network must have a form without"):
         ranker.save(tmp_path / "model.rank")
@@ -491,7 +505,7 @@ def test_networks_that_cannot_be_trained(course):
         fitted(train, network=lambda n: n)
     with pytest.raises(ValueError, match="network must have parameters to train, got none"):
         fitted(train, network=lambda n: torch.nn.ReLU())
-    with pytest.raises(ValueError, match=r"one score per document, got shape \(480, 2\) for 480"):
+    with pytest.raises(ValueError, match=r"one score per document, got shape \(450, 2\) for 450"):
         fitted(train, network=lambda n: torch.nn.Linear(n, 2))
 
 
@@ -531,20 +545,24 @@ def test_other_refusals(course):
         fitted(train, hidden=64)
     with pytest.raises(ValueError, match="without any force on equal scores; check the labels"):
         fitted(rw.Queries(train.X, np.ones(train.n_docs), train.offsets, train.ids))
-    with pytest.raises(ValueError, match=r"weights must stay finite, .*; lower learning_rate=1e\+30"):
+    with pytest.raises(ValueError, match="scores must stay finite while the network learns"):
         fitted(train, loss="squared", learning_rate=1e30)
 
 
 # --- files and life without PyTorch ------------------------------------------------------------
 
 BLOCKED = """
-import sys
-sys.modules["torch"] = None
+import importlib.abc, sys
+class NoTorch(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError("blocked", name="torch")
+sys.meta_path.insert(0, NoTorch())
 import numpy as np, rankwise as rw
 queries = rw.make_queries(n_queries=20)
 ranker = rw.load("model.rank")
 np.save("scores.npy", ranker.predict(queries))
-assert "torch" not in [name for name, module in sys.modules.items() if module is not None]
+assert "torch" not in sys.modules
 for call in (lambda: rw.NeuralRanker().fit(queries), lambda: rw.torch_loss("listnet"),
              lambda: rw.load("attention.rank")):
     try:
@@ -602,7 +620,7 @@ def test_forces_are_those_of_one_thread(course):
     """The loss's own threads do not multiply ours; with or without them the forces are equal."""
     lists = course[0]
     scores = np.random.default_rng(0).normal(size=lists.n_docs)
-    forces = _forces("test", "lambdarank")(lists, scores)
+    forces = _Forces("test", "lambdarank")(lists, scores)
     expected = rw.LambdaRank().derivatives(lists.y, scores, lists.offsets)[0]
     assert np.array_equal(forces, expected)
 

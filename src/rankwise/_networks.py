@@ -9,18 +9,19 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch.nn import functional as F
 
 from rankwise._validate import Floats
-from rankwise.neural import Architecture
+from rankwise.neural import Architecture, Run
 
-Tensor = torch.Tensor
 Offsets = NDArray[np.int64]
 Drop = Callable[[Tensor], Tensor]
 ForcesOnScores = Callable[[Floats], Floats]
@@ -85,8 +86,8 @@ class Lists:
         if self.mask is not None:
             padded = qkv.new_zeros(self.n * self.longest, qkv.shape[1])
             qkv = padded.index_copy(0, self.place, qkv)
-        parts = qkv.view(self.n, self.longest, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(*parts, attn_mask=self.mask)
+        q, k, v = qkv.view(self.n, self.longest, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask)
         flat = mixed.transpose(1, 2).reshape(-1, width)
         return flat if self.mask is None else flat.index_select(0, self.place)
 
@@ -212,13 +213,25 @@ def scorer(architecture: Architecture, weights: Any) -> Callable[[Floats], Float
     return score
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """PyTorch's own threads would change the order of its sums; ours work side by side instead."""
-    before = torch.get_num_threads()
+def _one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@contextmanager
+def threads(n: int) -> Iterator[Run]:
+    """A map over arguments that returns a list in their order, on ``n`` threads.
+
+    PyTorch's own threads would change the order of its sums: inside, each operation is done by the
+    thread that calls it. Every thread has to be told, as BLAS keeps a number for each.
+    """
+    before = torch.get_num_threads()
+    _one_thread()
     try:
-        yield
+        if n == 1:
+            yield lambda function, *columns: list(map(function, *columns))
+        else:
+            with ThreadPoolExecutor(n, initializer=_one_thread) as pool:
+                yield lambda function, *columns: list(pool.map(function, *columns))
     finally:
         torch.set_num_threads(before)
 
@@ -271,7 +284,7 @@ class RankingLoss(torch.autograd.Function):
         return torch.from_numpy(values).to(scores)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *wanted: Tensor) -> tuple[Any, ...]:
         (gradient,) = ctx.saved_tensors
         factor = wanted[0].to("cpu", torch.float64).repeat_interleave(ctx.sizes)

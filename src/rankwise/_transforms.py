@@ -102,7 +102,7 @@ def _apply_quantiles(values: Floats, table: Floats) -> Floats:
 
 
 _SQUASH: dict[str, Callable[[Floats], Floats]] = {"log1p": _signed_log}
-_FIT = {"std": _fit_moments, "log1p": _fit_moments, "quantile": _fit_quantiles}
+_FIT: dict[str, Callable[[Any, Any], Floats]] = {"std": _fit_moments, "log1p": _fit_moments, "quantile": _fit_quantiles}
 _APPLY = {"std": _apply_moments, "log1p": _apply_moments, "quantile": _apply_quantiles}
 TRANSFORMS = tuple(_FIT)
 
@@ -115,7 +115,8 @@ def fit_table(kind: str | None, X: Any) -> Floats:
     """What :func:`transformed` needs to know of the training rows; empty for ``None``."""
     if kind is None:
         return np.zeros((0, X.shape[1]))
-    return _FIT[kind](X, _SQUASH.get(kind, _same))
+    table: Floats = _FIT[kind](X, _SQUASH.get(kind, _same))
+    return table
 
 
 def transformed(kind: str | None, table: Floats, X: Any, rows: Any) -> Floats:

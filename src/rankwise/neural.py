@@ -25,9 +25,8 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -202,7 +201,7 @@ class NeuralRanker(Ranker):
         where = f"{type(self).__name__}.fit"
         self._check_parameters(where, valid)
         networks = _networks(where)
-        forces = _forces(where, self.loss)
+        forces = _Forces(where, self.loss)
         _check_order(where, forces, train)
         key = ("network inputs", self.scale)
         if key not in shared:
@@ -212,7 +211,7 @@ class NeuralRanker(Ranker):
                 shared[key] += (_through(self.scale, table, valid, np.float64),)
         self.scale_table_, lists, *watched = shared[key]
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        with networks.one_thread(), networks.own_random_numbers(seed, callable(self.network)):
+        with networks.own_random_numbers(seed, callable(self.network)):
             self._train(networks, lists, watched, forces, np.random.default_rng(seed))
 
     def _train(
@@ -220,7 +219,7 @@ class NeuralRanker(Ranker):
         networks: Any,
         lists: Queries,
         watched: list[Queries],
-        forces: Forces,
+        forces: _Forces,
         rng: np.random.Generator,
     ) -> None:
         where = f"{type(self).__name__}.fit"
@@ -231,18 +230,16 @@ class NeuralRanker(Ranker):
         metric = parse_metric(self.metric)
         history: list[float] = []
         best, kept = 0, None
-        with _threads(self.n_jobs) as run, Progress(quiet=not self.verbose) as progress:
+        # A user's module may draw from PyTorch's one generator and change what it remembers.
+        threads = 1 if callable(self.network) else _n_threads(self.n_jobs)
+        with networks.threads(threads) as run, Progress(quiet=not self.verbose) as progress:
             for epoch in range(int(self.n_epochs)):
                 for batch in np.array_split(rng.permutation(lists.n_queries), n_batches):
                     gradient = self._gradient(learner, lists, batch, forces, rng, run)
                     optimizer.step(gradient, float(self.learning_rate))
                     learner.follow()
-                    if not learner.is_finite():
-                        raise ValueError(
-                            f"{where}: weights must stay finite, got NaN or infinity in epoch "
-                            f"{epoch + 1}; lower learning_rate={self.learning_rate:g}, or choose "
-                            "another scale"
-                        )
+                if not learner.is_finite():
+                    raise _diverged(where)
                 text = f"epoch {epoch + 1}"
                 for valid in watched:
                     self._take_weights(learner)
@@ -266,7 +263,7 @@ class NeuralRanker(Ranker):
         learner: Any,
         lists: Queries,
         batch: NDArray[np.int64],
-        forces: Forces,
+        forces: _Forces,
         rng: np.random.Generator,
         run: Run,
     ) -> Any:
@@ -283,8 +280,11 @@ class NeuralRanker(Ranker):
                 some.X, some.offsets, int(seed), lambda s: forces(some, s) / len(batch)
             )
 
-        first, *others = run(gradient_of, parts, seeds)
-        return sum(others, start=first)
+        total: Any = sum(run(gradient_of, parts, seeds))
+        if forces.shift_invariant and not callable(self.network):
+            # The forces of a list sum to 0: the bias of the output would follow their rounding.
+            total[-1] = 0.0
+        return total
 
     def _learner(self, where: str, networks: Any, n_features: int, rng: np.random.Generator) -> Any:
         """The network before its first step."""
@@ -320,10 +320,11 @@ class NeuralRanker(Ranker):
         return self._score_lists(X, np.array([0, X.shape[0]]))
 
     def _score_lists(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
-        with _threads(self.n_jobs) as run:
-            return self._scores(self.scale, X, offsets, run)
+        return self._scores(self.scale, X, offsets)
 
-    def _scores(self, kind: str | None, X: Any, offsets: NDArray[np.int64], run: Run) -> Floats:
+    def _scores(
+        self, kind: str | None, X: Any, offsets: NDArray[np.int64], run: Run | None = None
+    ) -> Floats:
         """Scores of rows to which the transform ``kind`` is still to be applied."""
 
         def inputs(rows: Any) -> Floats:
@@ -336,7 +337,7 @@ class NeuralRanker(Ranker):
             networks = _networks(where)
             lists = [slice(a, b) for a, b in pairwise(offsets.tolist())]
             rows = lists if self._looks_at_lists() else chunks(X)
-            with networks.one_thread():
+            with networks.threads(1):
                 return np.concatenate(
                     [networks.own_scores(where, self.module_, inputs(r)) for r in rows]
                 )
@@ -358,7 +359,7 @@ class NeuralRanker(Ranker):
         X: Any,
         offsets: NDArray[np.int64],
         inputs: Callable[[Any], Floats],
-        run: Run,
+        run: Run | None,
     ) -> Floats:
         """List by list, each in an order that depends on its content alone.
 
@@ -372,8 +373,8 @@ class NeuralRanker(Ranker):
         query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         order = np.lexsort((hashes, query))
         lists = [order[a:b] for a, b in pairwise(offsets.tolist()) if b > a]
-        with networks.one_thread():
-            found = np.concatenate(run(lambda rows: score(inputs(rows)), lists))
+        with networks.threads(_n_threads(self.n_jobs)) if run is None else nullcontext(run) as on:
+            found = np.concatenate(on(lambda rows: score(inputs(rows)), lists))
         new = np.ones(len(order), bool)
         new[1:] = (np.diff(query) > 0) | (hashes[order][1:] != hashes[order][:-1])
         y_score = np.empty(len(order))
@@ -463,13 +464,13 @@ def torch_loss(loss: Any) -> Callable[..., Any]:
     --------
     >>> import torch
     >>> import rankwise as rw
-    >>> scores = torch.tensor([0.5, 1.0, 0.0], requires_grad=True)
-    >>> loss = rw.torch_loss("ranknet")(scores, [1, 0, 0], [0, 2, 3])
+    >>> scores = torch.tensor([0.5, 1.0, 2.0, 0.0], requires_grad=True)
+    >>> loss = rw.torch_loss("ranknet")(scores, [1, 0, 1, 0], [0, 2, 4])
     >>> loss
-    tensor([0.9741, 0.0000], grad_fn=<RankingLossBackward>)
+    tensor([0.9741, 0.1269], grad_fn=<RankingLossBackward>)
     >>> loss.sum().backward()
     >>> scores.grad
-    tensor([-0.6225,  0.6225,  0.0000])
+    tensor([-0.6225,  0.6225, -0.1192,  0.1192])
     """
     networks = _networks("torch_loss")
     value = parse_loss(loss)
@@ -565,7 +566,6 @@ def _layer(inputs: int, outputs: int) -> list[tuple[str, tuple[int, ...]]]:
 
 # --- the parts of fitting ----------------------------------------------------------------------
 
-Forces = Callable[[Queries, Floats], Floats]
 Run = Callable[..., list[Any]]
 
 
@@ -583,30 +583,43 @@ def _networks(where: str) -> Any:
     return _networks
 
 
-def _forces(where: str, loss: Any) -> Forces:
+class _Forces:
     """Gradient of the summed loss in the scores of some lists."""
-    value = loss if callable(loss) and not hasattr(loss, "derivatives") else parse_loss(loss)
 
-    def gradient(lists: Queries, scores: Floats) -> Floats:
+    def __init__(self, where: str, loss: Any) -> None:
+        self.where = where
+        known = not callable(loss) or hasattr(loss, "derivatives")
+        self.loss = parse_loss(loss) if known else loss
+        self.shift_invariant = bool(getattr(self.loss, "shift_invariant", False))
+
+    def __call__(self, lists: Queries, scores: Floats) -> Floats:
+        if not np.isfinite(scores).all():
+            raise _diverged(self.where)
         y, offsets, weight = lists.y, lists.offsets, lists.weight
-        given = pairs_for(where, value, lists.pairs)
-        if hasattr(value, "prepare"):
-            found = value.prepare(y, offsets, weight, n_threads=1, **given)(scores)[0]
+        given = pairs_for(self.where, self.loss, lists.pairs)
+        if hasattr(self.loss, "prepare"):
+            found = self.loss.prepare(y, offsets, weight, n_threads=1, **given)(scores)[0]
         else:
-            function = value if callable(value) else value.derivatives
+            function = getattr(self.loss, "derivatives", self.loss)
             found = function(y, scores, offsets, weight, **given)[0]
         if np.shape(found) != scores.shape or not np.isfinite(found).all():
             raise ValueError(
-                f"{where}: the loss must return a finite gradient for each of the {len(scores)} "
-                f"documents, got shape {np.shape(found)}"
+                f"{self.where}: the loss must return a finite gradient for each of the "
+                f"{len(scores)} documents, got shape {np.shape(found)}"
             )
         return np.asarray(found, dtype=np.float64)
 
-    return gradient
+
+def _diverged(where: str) -> ValueError:
+    return ValueError(
+        f"{where}: scores must stay finite while the network learns, got NaN or infinity; "
+        "lower learning_rate, or choose another scale"
+    )
 
 
-def _check_order(where: str, forces: Forces, train: Queries) -> None:
-    if not forces(train, np.zeros(train.n_docs)).any():
+def _check_order(where: str, forces: _Forces, train: Queries) -> None:
+    heaviest = 1.0 if train.weight is None else float(train.weight.max())
+    if np.abs(forces(train, np.zeros(train.n_docs))).max() <= 1e-12 * heaviest:
         raise ValueError(
             f"{where}: some query must hold documents that the loss wants in an order, got "
             f"{train.n_queries} queries without any force on equal scores; check the labels"
@@ -643,14 +656,3 @@ def _n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     return _core.max_threads() if n_jobs == -1 else n_jobs
-
-
-@contextmanager
-def _threads(n_jobs: int | None) -> Iterator[Run]:
-    """A map over arguments that returns a list in their order, on some threads."""
-    threads = _n_threads(n_jobs)
-    if threads == 1:
-        yield lambda function, *columns: list(map(function, *columns))
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        yield lambda function, *columns: list(pool.map(function, *columns))

@@ -141,6 +141,15 @@ def _mcrank_linear(**params: Any) -> Ranker:
     return PointwiseRanker(**{"estimator": classifier, **params})
 
 
+def _network(**fixed: Any) -> Callable[..., Ranker]:
+    def make(**params: Any) -> Ranker:
+        from rankwise.neural import NeuralRanker
+
+        return NeuralRanker(**{**fixed, **params})
+
+    return make
+
+
 # Losses are sums over documents or pairs, so the useful strength of the penalty moves with the
 # size of the data: the grids step by factors of ten.
 _C = tuple(10.0**e for e in range(-6, 2))
@@ -161,6 +170,19 @@ _TREE_RANGES: dict[str, Any] = {
     "reg_lambda": Range(1e-3, 10, log=True),
     "subsample": Range(0.5, 1.0),
     "colsample_bytree": Range(0.3, 1.0),
+}
+
+_NETWORKS: dict[str, tuple[Any, ...]] = {
+    "n_epochs": (100,),
+    "early_stopping_rounds": (10,),
+    "dropout": (0.1,),
+    "learning_rate": (1e-3, 1e-2),
+}
+_NETWORK_RANGES: dict[str, Any] = {
+    "scale": ("log1p", "quantile"),
+    "dropout": Range(0.0, 0.5),
+    "weight_decay": Range(1e-6, 1e-2, log=True),
+    "learning_rate": Range(3e-4, 3e-2, log=True),
 }
 
 RECIPES: dict[str, Recipe] = {
@@ -286,6 +308,42 @@ RECIPES: dict[str, Recipe] = {
             {"loss": ("lambdarank", "lambdarank(normalize='both')"), **_TREES},
             missing=True,
             ranges=_TREE_RANGES,
+        ),
+        Recipe(
+            "ranknet_mlp",
+            "pairwise: two-layer network, logistic loss on score differences",
+            "Burges et al. 2005, ICML",
+            _network(loss="ranknet", hidden=(64,)),
+            _NETWORKS,
+            missing=True,
+            ranges=_NETWORK_RANGES,
+        ),
+        Recipe(
+            "lambdarank_mlp",
+            "listwise: two-layer network on the lambda gradients of a metric",
+            "Burges, Ragno & Le 2006, NIPS",
+            _network(loss="lambdarank", hidden=(64,)),
+            _NETWORKS,
+            missing=True,
+            ranges=_NETWORK_RANGES,
+        ),
+        Recipe(
+            "listnet_mlp",
+            "listwise: multilayer perceptron, cross entropy of top-one probabilities",
+            "Cao et al. 2007, ICML; inputs as in Qin et al. 2021, ICLR",
+            _network(loss="listnet", hidden=(128, 64)),
+            _NETWORKS,
+            missing=True,
+            ranges=_NETWORK_RANGES,
+        ),
+        Recipe(
+            "context",
+            "listwise: self-attention over the list, cross entropy of top-one probabilities",
+            "Pobrotyn et al. 2020, arXiv:2005.10084",
+            _network(loss="listnet", network="attention", hidden=(64, 64)),
+            _NETWORKS,
+            missing=True,
+            ranges=_NETWORK_RANGES,
         ),
     )
 }

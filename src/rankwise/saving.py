@@ -124,6 +124,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         header, entries = _open(data)
         return _checked(_unpack_object(header, entries))
+    except ModuleNotFoundError:  # an extra that this ranker needs; the sentence says which
+        raise
     # Whatever a hostile file provokes is the file's fault; the sentence says which file.
     except (Exception, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError | _Damaged) else repr(error)
