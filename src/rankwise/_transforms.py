@@ -102,7 +102,11 @@ def _apply_quantiles(values: Floats, table: Floats) -> Floats:
 
 
 _SQUASH: dict[str, Callable[[Floats], Floats]] = {"log1p": _signed_log}
-_FIT: dict[str, Callable[[Any, Any], Floats]] = {"std": _fit_moments, "log1p": _fit_moments, "quantile": _fit_quantiles}
+_FIT: dict[str, Callable[[Any, Any], Floats]] = {
+    "std": _fit_moments,
+    "log1p": _fit_moments,
+    "quantile": _fit_quantiles,
+}
 _APPLY = {"std": _apply_moments, "log1p": _apply_moments, "quantile": _apply_quantiles}
 TRANSFORMS = tuple(_FIT)
 
