@@ -22,11 +22,20 @@ inline void activate(Activation kind, double* values, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
         const double v = values[i];
         switch (kind) {
-            case Activation::relu: values[i] = v > 0 ? v : 0; break;
-            case Activation::tanh: values[i] = std::tanh(v); break;
-            case Activation::sigmoid: values[i] = 1 / (1 + std::exp(-v)); break;
-            case Activation::elu: values[i] = v > 0 ? v : std::expm1(v); break;
-            default: values[i] = 0.5 * v * (1 + std::erf(v * 0.7071067811865476));
+            case Activation::relu:
+                values[i] = v > 0 ? v : 0;
+                break;
+            case Activation::tanh:
+                values[i] = std::tanh(v);
+                break;
+            case Activation::sigmoid:
+                values[i] = 1 / (1 + std::exp(-v));
+                break;
+            case Activation::elu:
+                values[i] = v > 0 ? v : std::expm1(v);
+                break;
+            default:
+                values[i] = 0.5 * v * (1 + std::erf(v * 0.7071067811865476));
         }
     }
 }
@@ -66,7 +75,8 @@ RANKWISE_CLONES inline void apply_layer(const Layer& layer, const double* in, in
     }
 }
 
-// score[i] of each row of X (n, d): layers with the activation between them; the last has one output.
+// score[i] of each row of X (n, d): layers with the activation between them; the last has one
+// output.
 inline void network_scores(const double* X, int64_t n, int64_t d, const std::vector<Layer>& layers,
                            Activation kind, double* score, int n_threads) {
     int64_t width = d, products = 0;
@@ -85,7 +95,8 @@ inline void network_scores(const double* X, int64_t n, int64_t d, const std::vec
         for (size_t l = 0; l < layers.size(); ++l) {
             apply_layer(layers[l], in, width, out, width);
             if (l + 1 < layers.size())
-                for (int64_t r = 0; r < rows; ++r) activate(kind, out + r * width, layers[l].outputs);
+                for (int64_t r = 0; r < rows; ++r)
+                    activate(kind, out + r * width, layers[l].outputs);
             std::swap(in, out);
         }
         for (int64_t r = 0; r < rows; ++r) score[first + r] = in[r * width];

@@ -52,12 +52,15 @@ class Loss(Summand):
         True when the gradient is that of the value, so that a solver may compare values.
     takes_pairs : bool
         True for sums over pairs, which can be given as :class:`~rankwise.Pairs`.
+    separable : bool
+        True when the loss of a query depends on the scores of that query alone.
     """
 
     name: ClassVar[str]
     shift_invariant: ClassVar[bool] = True
     minimizes: ClassVar[bool] = True
     takes_pairs: ClassVar[bool] = False
+    separable: ClassVar[bool] = True
 
     def value(
         self,

@@ -281,13 +281,20 @@ class RankingLoss(torch.autograd.Function):
             gradient = loss.derivatives(y, s, offsets, weight, **pairs)[0]
             ctx.save_for_backward(torch.from_numpy(np.array(gradient, dtype=np.float64)))
             ctx.sizes = torch.from_numpy(np.diff(offsets))
+            ctx.joint = None if getattr(loss, "separable", True) else str(loss)
         return torch.from_numpy(values).to(scores)
 
     @staticmethod
     @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *wanted: Tensor) -> tuple[Any, ...]:
         (gradient,) = ctx.saved_tensors
-        factor = wanted[0].to("cpu", torch.float64).repeat_interleave(ctx.sizes)
+        factor = wanted[0].to("cpu", torch.float64)
+        if ctx.joint is not None and (factor != factor[:1]).any():
+            raise ValueError(
+                f"torch_loss: all lists must have one factor in {ctx.joint}, whose parameters they "
+                "share, got several; sum or average the values"
+            )
+        factor = factor.repeat_interleave(ctx.sizes)
         return (gradient * factor).to(wanted[0]), None, None, None, None, None
 
 

@@ -172,6 +172,7 @@ class OrdinalLogit(ConvexLoss):
 
     name: ClassVar[str] = "ordinal_logit"
     shift_invariant: ClassVar[bool] = False
+    separable: ClassVar[bool] = False
 
     def _kernel(self, y: Floats, offsets: Offsets, weight: Floats | None) -> Any:
         return _Thresholds("OrdinalLogit", y, offsets, weight, _softplus, gaps=True)
@@ -209,6 +210,7 @@ class OrdinalMargin(ConvexLoss):
 
     name: ClassVar[str] = "ordinal_margin"
     shift_invariant: ClassVar[bool] = False
+    separable: ClassVar[bool] = False
 
     def _kernel(self, y: Floats, offsets: Offsets, weight: Floats | None) -> Any:
         return _Thresholds("OrdinalMargin", y, offsets, weight, _squared_margin, gaps=False)

@@ -92,7 +92,8 @@ def _fit_quantiles(X: Any, _: Any) -> Floats:
 
 
 def _apply_moments(values: Floats, table: Floats) -> Floats:
-    return (values - table[0]) * table[1]
+    scaled: Floats = (values - table[0]) * table[1]
+    return scaled
 
 
 def _apply_quantiles(values: Floats, table: Floats) -> Floats:

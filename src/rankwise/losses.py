@@ -186,6 +186,10 @@ class LossSum(Loss):
     def takes_pairs(self) -> bool:  # type: ignore[override]
         return any(getattr(part, "takes_pairs", False) for part in self.parts)
 
+    @property
+    def separable(self) -> bool:  # type: ignore[override]
+        return all(getattr(part, "separable", True) for part in self.parts)
+
     def __str__(self) -> str:
         terms = zip(self.factors, self.parts, strict=True)
         return " + ".join(f"{_number(f)} * {part}" if f != 1 else str(part) for f, part in terms)

@@ -124,7 +124,8 @@ class NeuralRanker(Ranker):
     -----
     A missing value (NaN) counts as the mean of its feature in training (the middle, with
     ``"quantile"``); with ``scale=None`` it is refused. Sparse features are made dense batch by
-    batch.
+    batch. Losses that are not sums over queries (the ordinal ones, whose thresholds all queries share)
+    are taken batch by batch: give these large batches.
 
     The model depends neither on the order of the rows nor on the number of threads: a batch is cut
     into fixed parts, each computed by one thread, whose gradients are added in order. Scores of
@@ -268,7 +269,9 @@ class NeuralRanker(Ranker):
         run: Run,
     ) -> Any:
         """Gradient of a batch's mean loss in all weights: sums of fixed parts, in order."""
-        parts = _parts(lists.sizes[batch], padded=self._looks_at_lists())
+        parts = [np.arange(len(batch))]
+        if forces.separable:
+            parts = _parts(lists.sizes[batch], padded=self._looks_at_lists())
         seeds = rng.integers(2**62, size=len(parts))
 
         def gradient_of(part: NDArray[np.int64], seed: int) -> Any:
@@ -454,7 +457,9 @@ def torch_loss(loss: Any) -> Callable[..., Any]:
     One node of the graph holds the gradient in each score, computed along with the value in
     float64 on the CPU: time and memory are those of the loss, however many pairs there are. A
     loss without a function, such as LambdaRank, gives the value at its present weights and its
-    gradient with the weights held fixed. There is no second derivative.
+    gradient with the weights held fixed. A loss whose queries hang together (``separable`` is
+    False: the ordinal ones, which share thresholds) can only be summed or averaged. There is no
+    second derivative.
 
     References
     ----------
@@ -591,6 +596,7 @@ class _Forces:
         known = not callable(loss) or hasattr(loss, "derivatives")
         self.loss = parse_loss(loss) if known else loss
         self.shift_invariant = bool(getattr(self.loss, "shift_invariant", False))
+        self.separable = bool(getattr(self.loss, "separable", True))
 
     def __call__(self, lists: Queries, scores: Floats) -> Floats:
         if not np.isfinite(scores).all():
