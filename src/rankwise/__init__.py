@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from rankwise.linear import RankSVM as RankSVM
     from rankwise.linear import linear_path as linear_path
     from rankwise.linear import ranksvm_C as ranksvm_C
+    from rankwise.losses import LOSSES as LOSSES
     from rankwise.losses import ApproxNDCG as ApproxNDCG
     from rankwise.losses import BoltzRank as BoltzRank
     from rankwise.losses import ExponentialPairs as ExponentialPairs
     from rankwise.losses import Fidelity as Fidelity
     from rankwise.losses import HingePairs as HingePairs
-    from rankwise.losses import LOSSES as LOSSES
     from rankwise.losses import ListMLE as ListMLE
     from rankwise.losses import ListNet as ListNet
     from rankwise.losses import Logistic as Logistic
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from rankwise.losses import SquaredHingePairs as SquaredHingePairs
     from rankwise.losses import parse_loss as parse_loss
     from rankwise.metrics import METRICS as METRICS
-    from rankwise.metrics import Metric as Metric
     from rankwise.metrics import PRESETS as PRESETS
+    from rankwise.metrics import Metric as Metric
     from rankwise.metrics import evaluate as evaluate
     from rankwise.metrics import parse_metric as parse_metric
     from rankwise.metrics import parse_metrics as parse_metrics
@@ -135,7 +135,15 @@ _PUBLIC = {
     "bins": ["BinnedQueries", "bin_queries"],
     "boosting": ["AdaRank", "RankBoost"],
     "comparison": ["Comparison", "compare"],
-    "data": ["Groups", "Pairs", "Queries", "concatenate", "group_rows", "pairs_from_labels", "qid_from_sizes"],
+    "data": [
+        "Groups",
+        "Pairs",
+        "Queries",
+        "concatenate",
+        "group_rows",
+        "pairs_from_labels",
+        "qid_from_sizes",
+    ],
     "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],
     "experiment": ["Fold", "choose", "run_experiment"],
     "folds": ["FoldPaths", "fold_paths", "read_folds"],
@@ -144,20 +152,69 @@ _PUBLIC = {
     "kernel_ranksvm": ["KernelRankSVM"],
     "lambdas": ["ARPLoss", "LambdaLoss", "LambdaRank"],
     "linear": ["LinearRanker", "RankSVM", "linear_path", "ranksvm_C"],
-    "losses": ["ApproxNDCG", "BoltzRank", "ExponentialPairs", "Fidelity", "HingePairs", "LOSSES", "ListMLE", "ListNet", "Logistic", "LossSum", "OrdinalLogit", "OrdinalMargin", "Poisson", "RankNet", "SoftmaxCrossEntropy", "Squared", "SquaredHingePairs", "parse_loss"],
+    "losses": [
+        "ApproxNDCG",
+        "BoltzRank",
+        "ExponentialPairs",
+        "Fidelity",
+        "HingePairs",
+        "LOSSES",
+        "ListMLE",
+        "ListNet",
+        "Logistic",
+        "LossSum",
+        "OrdinalLogit",
+        "OrdinalMargin",
+        "Poisson",
+        "RankNet",
+        "SoftmaxCrossEntropy",
+        "Squared",
+        "SquaredHingePairs",
+        "parse_loss",
+    ],
     "metrics": ["METRICS", "Metric", "PRESETS", "evaluate", "parse_metric", "parse_metrics"],
     "mistakes": ["contributions", "explain_query", "worst_queries"],
     "neural": ["NeuralRanker", "torch_loss"],
-    "plots": ["DepthCurve", "depth_curve", "plot_dependence", "plot_depth", "plot_differences", "plot_importance", "plot_means", "plot_mistakes", "plot_search"],
+    "plots": [
+        "DepthCurve",
+        "depth_curve",
+        "plot_dependence",
+        "plot_depth",
+        "plot_differences",
+        "plot_importance",
+        "plot_means",
+        "plot_mistakes",
+        "plot_search",
+    ],
     "prepare": ["QueryKFold", "QueryScaler"],
     "recipes": ["RECIPES", "make_ranker"],
     "saving": ["load", "save"],
     "space": ["Range"],
-    "stats": ["benjamini_hochberg", "bootstrap_interval", "effect_size", "holm", "paired_t_test", "randomization_test", "sign_test", "t_interval", "wilcoxon_test", "win_tie_loss"],
+    "stats": [
+        "benjamini_hochberg",
+        "bootstrap_interval",
+        "effect_size",
+        "holm",
+        "paired_t_test",
+        "randomization_test",
+        "sign_test",
+        "t_interval",
+        "wilcoxon_test",
+        "win_tie_loss",
+    ],
     "summary": ["Description", "describe"],
     "synthetic": ["make_queries"],
     "tables": ["from_frame", "read_csv", "read_parquet", "to_frame", "write_csv", "write_parquet"],
-    "trec": ["Judged", "Qrels", "Run", "join", "read_qrels", "read_run", "write_qrels", "write_run"],
+    "trec": [
+        "Judged",
+        "Qrels",
+        "Run",
+        "join",
+        "read_qrels",
+        "read_run",
+        "write_qrels",
+        "write_run",
+    ],
     "trees": ["TreeRanker"],
     "tuning": ["Trial", "Tuned", "tune"],
 }
