@@ -16,6 +16,7 @@ void bind_lambdas(nb::module_& m);
 void bind_scoring(nb::module_& m);
 void bind_weak(nb::module_& m);
 void bind_network(nb::module_& m);
+void bind_maps(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() =
@@ -35,4 +36,5 @@ NB_MODULE(_core, m) {
     bind_scoring(m);
     bind_weak(m);
     bind_network(m);
+    bind_maps(m);
 }

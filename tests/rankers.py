@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from lightgbm import LGBMClassifier
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeRegressor
 
@@ -38,6 +39,16 @@ RANKERS = {
     ),
     "kernel ranksvm": rw.KernelRankSVM("rbf", C=0.1),
     "kernel ranksvm hinge": rw.KernelRankSVM("laplacian", C=0.1, loss="hinge", tol=1e-3),
+    "kernel ranker": rw.KernelRanker(rw.Nystroem(40, gamma=0.1, random_state=0), C=0.1),
+    "kernel ranker listnet": rw.KernelRanker(
+        rw.RandomFourierFeatures(40, gamma=0.1, form="paired", random_state=0), loss="listnet"
+    ),
+    "kernel ranker squared": rw.KernelRanker(
+        rw.Nystroem(40, gamma=0.1, landmarks="kmeans", random_state=0), loss="squared"
+    ),
+    "kernel ranker of sklearn": rw.KernelRanker(RBFSampler(gamma=0.1, random_state=0), C=0.1),
+    "ranknystrom": rw.RankNystrom(40, gamma=0.1, C=0.1, random_state=0),
+    "rankrandomfourier": rw.RankRandomFourier(40, gamma=0.1, C=0.1, random_state=0),
     # One thread: lists this short are done before another has woken up.
     "trees squared": rw.TreeRanker("squared", n_estimators=10, num_leaves=8, n_jobs=1),
     "lambdamart": rw.TreeRanker(n_estimators=10, num_leaves=8, n_jobs=1),
@@ -58,6 +69,7 @@ LISTWISE = {"attention"}
 
 # Rankers whose model is an estimator of another library.
 FOREIGN = {"pointwise ridge", "pointwise tree", "pointwise classes", "pointwise logistic"}
+FOREIGN |= {"kernel ranker of sklearn"}
 
 
 def one_query(ranker):
@@ -122,4 +134,24 @@ EXPECTED_FAILURES = {
     "mlp": dict.fromkeys(_WEIGHTS, _SHARE) | {"check_fit2d_1sample": _ONE},
     "attention": dict.fromkeys(_WEIGHTS, _SHARE)
     | {"check_fit2d_1sample": _ONE, "check_methods_subset_invariance": _LISTS},
+    "kernel ranker": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
+    "kernel ranker of sklearn": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
+    "ranknystrom": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
+    "rankrandomfourier": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
+    "kernel ranker listnet": dict.fromkeys(_WEIGHTS, _TARGET) | {"check_fit2d_1sample": _ONE},
+    "kernel ranker squared": {"check_fit2d_1sample": _ONE},
 }
+
+
+def fitted_values(ranker):
+    """Everything that fit set, also in the map or ranker inside."""
+    values = {}
+    for name, value in vars(ranker).items():
+        if not name.endswith("_") or name == "estimator_":
+            continue
+        if hasattr(value, "get_params"):
+            inner = fitted_values(value) | {"params": repr(value)}
+            values |= {f"{name}.{key}": v for key, v in inner.items()}
+        else:
+            values[name] = value
+    return values

@@ -43,7 +43,12 @@ if TYPE_CHECKING:
     from rankwise.formats import write_npz as write_npz
     from rankwise.insight import partial_dependence as partial_dependence
     from rankwise.insight import permutation_importance as permutation_importance
+    from rankwise.kernel_ranker import KernelRanker as KernelRanker
+    from rankwise.kernel_ranker import RankNystrom as RankNystrom
+    from rankwise.kernel_ranker import RankRandomFourier as RankRandomFourier
     from rankwise.kernel_ranksvm import KernelRankSVM as KernelRankSVM
+    from rankwise.kernels import Kernel as Kernel
+    from rankwise.kernels import kernel_matrix as kernel_matrix
     from rankwise.lambdas import ARPLoss as ARPLoss
     from rankwise.lambdas import LambdaLoss as LambdaLoss
     from rankwise.lambdas import LambdaRank as LambdaRank
@@ -69,6 +74,8 @@ if TYPE_CHECKING:
     from rankwise.losses import Squared as Squared
     from rankwise.losses import SquaredHingePairs as SquaredHingePairs
     from rankwise.losses import parse_loss as parse_loss
+    from rankwise.maps import Nystroem as Nystroem
+    from rankwise.maps import RandomFourierFeatures as RandomFourierFeatures
     from rankwise.metrics import METRICS as METRICS
     from rankwise.metrics import PRESETS as PRESETS
     from rankwise.metrics import Metric as Metric
@@ -149,7 +156,9 @@ _PUBLIC = {
     "folds": ["FoldPaths", "fold_paths", "read_folds"],
     "formats": ["read", "read_letor", "read_npz", "write", "write_letor", "write_npz"],
     "insight": ["partial_dependence", "permutation_importance"],
+    "kernel_ranker": ["KernelRanker", "RankNystrom", "RankRandomFourier"],
     "kernel_ranksvm": ["KernelRankSVM"],
+    "kernels": ["Kernel", "kernel_matrix"],
     "lambdas": ["ARPLoss", "LambdaLoss", "LambdaRank"],
     "linear": ["LinearRanker", "RankSVM", "linear_path", "ranksvm_C"],
     "losses": [
@@ -172,6 +181,7 @@ _PUBLIC = {
         "SquaredHingePairs",
         "parse_loss",
     ],
+    "maps": ["Nystroem", "RandomFourierFeatures"],
     "metrics": ["METRICS", "Metric", "PRESETS", "evaluate", "parse_metric", "parse_metrics"],
     "mistakes": ["contributions", "explain_query", "worst_queries"],
     "neural": ["NeuralRanker", "torch_loss"],

@@ -181,11 +181,9 @@ class LinearProblem:
 
     def _scatter(self, rows: Rows, offsets: Rows, c: Floats) -> Floats:
         """Scaled features of the rows about their queries' means, times ``sqrt(c)``, padded."""
-        X = self.lists.X[rows if self.order is None else self.order[rows]]
-        X = X.toarray() if hasattr(X, "nnz") else X
         d = len(self.inverse)
         scatter = np.zeros((len(rows), d + -d % 8))
-        np.multiply(X, self.inverse, out=scatter[:, :d])
+        scatter[:, :d] = self._scaled_rows(rows)
         if self.has_intercept:
             scatter[:, :d] -= self.mean * self.inverse
         else:
@@ -195,6 +193,11 @@ class LinearProblem:
             scatter -= np.repeat(means, np.diff(offsets), axis=0)
         scatter *= np.sqrt(c)[:, None]
         return scatter
+
+    def _scaled_rows(self, rows: Rows) -> Any:
+        """Scaled features of some documents."""
+        X = self.lists.X[rows if self.order is None else self.order[rows]]
+        return (X.toarray() if hasattr(X, "nnz") else X) * self.inverse
 
     def _diagonal(self) -> Floats:
         curvature = self.factor * np.maximum(self.curvature, 0.0)

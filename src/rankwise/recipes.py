@@ -92,6 +92,18 @@ def _ranksvm(**params: Any) -> Ranker:
     return RankSVM(**params)
 
 
+def _ranknystrom(**params: Any) -> Ranker:
+    from rankwise.kernel_ranker import RankNystrom
+
+    return RankNystrom(**params)
+
+
+def _rankrandomfourier(**params: Any) -> Ranker:
+    from rankwise.kernel_ranker import RankRandomFourier
+
+    return RankRandomFourier(**params)
+
+
 def _rankboost(**params: Any) -> Ranker:
     from rankwise.boosting import RankBoost
 
@@ -155,6 +167,12 @@ def _network(**fixed: Any) -> Callable[..., Ranker]:
 _C = tuple(10.0**e for e in range(-6, 2))
 _ALPHA = tuple(10.0**e for e in range(4, -3, -1))
 _ALPHA_RANGE = {"alpha": Range(1e-2, 1e4, log=True)}
+# The grids of the published program, whose C is twice ours.
+_KERNEL: dict[str, tuple[Any, ...]] = {
+    "gamma": tuple(2.0**e for e in range(-12, 3)),
+    "C": tuple(2.0**e for e in range(-13, 6, 2)),
+}
+_KERNEL_RANGES = {"gamma": Range(2.0**-12, 4.0, log=True), "C": Range(2.0**-13, 32.0, log=True)}
 _TREES: dict[str, tuple[Any, ...]] = {
     "num_leaves": (7, 15, 31),
     "learning_rate": (0.05,),
@@ -261,6 +279,22 @@ RECIPES: dict[str, Recipe] = {
             "Metzler & Croft 2007, Information Retrieval 10(3)",
             _coordinate_ascent,
             {"objective": ("ap", "ndcg@10")},
+        ),
+        Recipe(
+            "ranknystrom",
+            "pairwise: RankSVM behind Nystrom's approximation of a kernel",
+            "Chen et al. 2017, Computational Intelligence and Neuroscience",
+            _ranknystrom,
+            _KERNEL,
+            ranges=_KERNEL_RANGES,
+        ),
+        Recipe(
+            "rankrandomfourier",
+            "pairwise: RankSVM behind random Fourier features",
+            "Chen et al. 2017, Computational Intelligence and Neuroscience",
+            _rankrandomfourier,
+            _KERNEL,
+            ranges=_KERNEL_RANGES,
         ),
         Recipe(
             "mart",

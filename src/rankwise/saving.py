@@ -47,13 +47,18 @@ CLASSES = {
     "AdaRank": "boosting",
     "CoordinateAscent": "ascent",
     "FeatureRanker": "baselines",
+    "KernelRanker": "kernel_ranker",
     "KernelRankSVM": "kernel_ranksvm",
     "LinearRanker": "linear",
     "NeuralRanker": "neural",
+    "Nystroem": "maps",
     "PointwiseRanker": "baselines",
     "QueryScaler": "prepare",
     "RandomRanker": "baselines",
     "RankBoost": "boosting",
+    "RandomFourierFeatures": "maps",
+    "RankNystrom": "kernel_ranker",
+    "RankRandomFourier": "kernel_ranker",
     "RankSVM": "linear",
     "TreeRanker": "trees",
 }
@@ -93,6 +98,8 @@ def save(ranker: Any, path: str | os.PathLike[str]) -> None:
             "leave it out"
         )
     entries: dict[str, bytes] = {}
+    if type(ranker).__name__ in CLASSES:
+        check_is_fitted(ranker)
     packed = _pack_object(ranker, type(ranker).__name__, "", entries)
     header = {"format": _FORMAT, "rankwise": __version__, **packed}
     text = json.dumps(header, indent=1, ensure_ascii=False, allow_nan=False)
@@ -148,7 +155,6 @@ def _pack_object(ranker: Any, where: str, prefix: str, entries: dict[str, bytes]
             f"save: only rankers of rankwise have a form without pickle, got {where} of type "
             f"{kind.__module__}.{kind.__name__}; known: {', '.join(CLASSES)}"
         )
-    check_is_fitted(ranker)
     if hasattr(ranker, "model_text_"):
         check_trees(ranker.model_text_, ranker.n_features_in_, ranker.n_estimators_)
     params = ranker.get_params(deep=False)
