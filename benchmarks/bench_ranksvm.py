@@ -1,16 +1,20 @@
 """Linear RankSVM: time to a given objective, against a plain NumPy Newton and explicit pairs.
 
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/bench_ranksvm.py
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/bench_ranksvm.py [--queries 4350]
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/bench_ranksvm.py --data long
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/bench_ranksvm.py --data sparse
 
-Data: the web-like synthetic set (1,000 queries, about 115,000 documents, 136 features, 5.5 million
-pairs), float32, each feature divided by its standard deviation, C = 1e-4. All solve the same
-problem from the same arrays; loading is not counted. Each solver runs with the loosest tolerance
-that reaches the wanted gap to the best objective known. CPU seconds, medians, and ratios.
+Data: the web-like synthetic set (136 features), float32, each feature divided by its standard
+deviation; `long`: the same in lists of 10,000 documents; `sparse`: 50,000 features, 60 in a row.
+All solve the same problem from the same arrays; loading is not counted. Each solver runs with the
+loosest tolerance that reaches the wanted gap to the best objective known. CPU seconds, medians,
+and ratios.
 
 `numpy newton` is what a good engineer writes in an afternoon: trust-region truncated Newton (as
 in LIBLINEAR), scores sorted once per evaluation, counts by searchsorted and sums by cumsum,
 one pair of label levels at a time. `products alone` is the time of as many products X u, X^T v as
-rankwise takes, by BLAS.
+rankwise takes over all rows, by BLAS (SciPy where sparse). `cutting planes` is Joachims' one-slack
+algorithm for the hinge over the same native counts, its quadratic program solved by coordinates.
 """
 
 from __future__ import annotations
@@ -147,58 +151,136 @@ def explicit_pairs(queries):
     return np.concatenate(parts).astype(np.float64)
 
 
-def solver_seconds(queries, C, tol, repeats):
-    """The solver alone: without checks and the canonical order that every fit of a ranker makes."""
-    from rankwise._newton import minimize
+def passes_of(queries, C, tol):
+    """Evaluations and products over all rows that a fit takes."""
+    from rankwise._linear_problem import LinearProblem
 
-    times = []
-    for _ in range(repeats):
+    counted = 0
+    kept = LinearProblem.evaluate, LinearProblem.product
+
+    def counting(method):
+        def call(self, x):
+            nonlocal counted
+            counted += self.lists.n_docs == queries.n_docs
+            return method(self, x)
+
+        return call
+
+    LinearProblem.evaluate, LinearProblem.product = map(counting, kept)
+    try:
+        rw.RankSVM(C, tol=tol).fit(queries)
+    finally:
+        LinearProblem.evaluate, LinearProblem.product = kept
+    return counted
+
+
+def cutting_planes(queries, C, tol, rounds=2000):
+    """One-slack cutting planes; slopes and offsets of the cuts from the native hinge."""
+    from rankwise import _core
+    from rankwise._linear_problem import features_of
+
+    features = features_of(queries.X)
+    kernel = _core.SmoothHingeLoss(queries.y, queries.offsets, None)
+    kernel.set_width(1e-12)
+    d = queries.n_features
+    w, best, bound, best_w = np.zeros(d), np.inf, -np.inf, np.zeros(d)
+    slopes, offsets, a = np.zeros((1, d)), np.zeros(1), np.array([C])
+    for _ in range(rounds):
+        _, gradient, _, _ = kernel.evaluate_linear(features, w)
+        value = 0.5 * w @ w + C * kernel.hinge()
+        if value < best:
+            best, best_w = value, w
+        if best - bound <= tol * best:
+            break
+        slopes = np.vstack([slopes, -gradient])
+        offsets = np.append(offsets, kernel.hinge() - gradient @ w)
+        a = np.append(a, 0.0)
+        gram = slopes @ slopes.T
+        slope = offsets - gram @ a
+        for _ in range(5000):
+            up = int(np.argmax(slope))
+            down = int(np.argmin(np.where(a > 0, slope, np.inf)))
+            gain = slope[up] - slope[down]
+            if gain * C <= 0.1 * tol * best:
+                break
+            bend = gram[up, up] + gram[down, down] - 2 * gram[up, down]
+            t = min(a[down], gain / bend)
+            a[up] += t
+            a[down] -= t
+            slope = slope - t * (gram[:, up] - gram[:, down])
+        w = a @ slopes
+        bound = max(bound, a @ offsets - 0.5 * w @ w)
+    return best_w, len(slopes) - 1
+
+
+def hinge(queries, C, repeats, slow=True):
+    """To a certified gap: each stops by its own lower bound."""
+    print("\nhinge, to a duality gap of          CPU s    cutting planes / this")
+    for gap in (1e-2, 1e-3):
+        times = []
+        for _ in range(repeats):
+            start = time.process_time()
+            model = rw.RankSVM(C, loss="hinge", tol=gap).fit(queries)
+            times.append(time.process_time() - start)
+        ours = statistics.median(times)
         start = time.process_time()
-        problem = _LinearProblem(queries, rw.SquaredHingePairs(), C, 1.0, None)
-        counted = _Counted(problem)
-        minimize(counted, problem.n, tol=tol, max_iter=200)
-        times.append(time.process_time() - start)
-    return statistics.median(times), counted.n
+        w, rounds = cutting_planes(queries, C, gap)
+        planes = time.process_time() - start
+        value = (
+            0.5 * w @ w + C * rw.HingePairs().value(queries.y, queries.X @ w, queries.offsets).sum()
+        )
+        print(
+            f"  {gap:g}: rankwise                  {ours:7.3f}    {planes / ours:5.2f}   f = {model.objective_:.4f}"
+        )
+        print(
+            f"         cutting planes, {rounds:4d} rounds {planes:6.3f}    1.00   f = {value:.4f}"
+        )
 
 
-class _Counted:
-    def __init__(self, problem) -> None:
-        self.problem, self.n = problem, 0
-        self.preconditioner = problem.preconditioner
+def peak_memory(fit):
+    """Bytes of new memory at the highest point of a call (Linux)."""
 
-    def evaluate(self, w):
-        self.n += 1
-        return self.problem.evaluate(w)
+    def status(name):
+        with open("/proc/self/status") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith(name))
 
-    def product(self, u):
-        self.n += 1
-        return self.problem.product(u)
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    before = status("VmRSS")
+    fit()
+    return max(status("VmHWM") - before, 0)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--queries", type=int, default=1000)
-    parser.add_argument("--subset", type=int, default=50, help="queries for explicit pairs")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--C", type=float, default=1e-4)
-    args = parser.parse_args()
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    C, repeats = args.C, args.repeats
-    tolerances = [0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7]
+def make_data(kind, n_queries):
+    rng = np.random.default_rng(0)
+    if kind == "sparse":
+        import scipy.sparse as sp
 
-    queries = rw.make_queries("web", n_queries=args.queries, dtype=np.float32)
+        n, d = n_queries * 100, 50_000
+        columns = rng.integers(0, d, (n, 60))
+        starts = np.arange(0, 60 * n + 1, 60)
+        X = sp.csr_matrix((rng.random(60 * n, np.float32), columns.ravel(), starts), (n, d))
+        X.sum_duplicates()
+        merit = X @ rng.normal(0, 1, d) + rng.normal(0, 1, n)
+        y = np.digitize(merit, np.quantile(merit, [0.6, 0.85, 0.95])).astype(float)
+        return rw.Queries.from_arrays(X, y, np.repeat(np.arange(n_queries), 100))
+    queries = rw.make_queries("web", n_queries=n_queries, dtype=np.float32)
     spread = queries.X.std(axis=0, dtype=np.float64)
-    queries = queries.with_features((queries.X / spread).astype(np.float32))
-    labels = np.split(queries.y, queries.offsets[1:-1])
-    n_pairs = sum(int((y[:, None] > y).sum()) for y in labels)
-    best = rw.RankSVM(C, tol=1e-10).fit(queries).objective_
-    print(f"{queries}, {n_pairs:,} pairs, C = {C:g}, best objective {best:.6f}")
+    X = np.divide(queries.X, spread.astype(np.float32))
+    if kind == "web":
+        return queries.with_features(X)
+    n = queries.n_docs // 10_000 * 10_000
+    return rw.Queries.from_arrays(X[:n], queries.y[:n], np.arange(n) // 10_000)
+
+
+def compare(queries, C, repeats, best):
+    tolerances = [0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7]
     for gap in (1e-3, 1e-6):
         ours, tol = seconds_to_gap(
             lambda t: rw.RankSVM(C, tol=t).fit(queries).coef_,
             queries, C, best, gap, tolerances, repeats,
         )  # fmt: skip
-        solver, passes = solver_seconds(queries, C, tol, repeats)
+        passes = passes_of(queries, C, tol)
         plain, _ = seconds_to_gap(
             lambda t: numpy_newton(queries, C, t)[0],
             queries, C, best, gap, tolerances, repeats,
@@ -214,11 +296,15 @@ def main() -> None:
         bare = statistics.median(times)
         print(f"\nto a relative gap of {gap:g}         CPU s    numpy newton / this")
         print(f"  rankwise, whole fit             {ours:7.3f}    {plain / ours:5.2f}")
-        print(f"  rankwise, solver ({passes:3d} passes)    {solver:7.3f}    {plain / solver:5.2f}")
         print(f"  numpy newton                    {plain:7.3f}    1.00")
-        print(f"  products alone (BLAS, {passes:3d})       {bare:7.3f}    {plain / bare:5.2f}")
+        print(f"  products alone ({passes:3d} passes)     {bare:7.3f}    {plain / bare:5.2f}")
 
-    subset = queries.take(range(args.subset))
+
+def explicit(subset, C, repeats):
+    """LinearSVC and SGD on the difference vectors, to a gap of 1e-3."""
+    from sklearn.linear_model import SGDClassifier
+
+    tolerances = [0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 1e-5]
     best = rw.RankSVM(C, tol=1e-10).fit(subset).objective_
     start = time.process_time()
     pairs = explicit_pairs(subset)
@@ -230,15 +316,72 @@ def main() -> None:
         model = LinearSVC(loss="squared_hinge", fit_intercept=False, dual=False, C=C, tol=tol)
         return model.fit(pairs, sign).coef_[0]
 
+    def sgd(tol):
+        model = SGDClassifier(
+            "squared_hinge", alpha=1 / (2 * C * len(pairs)), fit_intercept=False, max_iter=50,
+            tol=tol, random_state=0, average=True, learning_rate="invscaling", eta0=1e-3,
+        )  # fmt: skip
+        return model.fit(pairs, sign).coef_[0]
+
     ours, _ = seconds_to_gap(
         lambda t: rw.RankSVM(C, tol=t).fit(subset).coef_, subset, C, best, 1e-3, tolerances, repeats
     )
-    explicit, _ = seconds_to_gap(svc, subset, C, best, 1e-3, tolerances, 1)
     size = f"{len(pairs):,} explicit pairs ({pairs.nbytes / 1e6:.0f} MB)"
-    total = explicit + making
-    print(f"\n{args.subset} queries, {size}, gap 1e-3")
+    print(f"\n{subset.n_queries} queries, {size}, gap 1e-3")
     print(f"  rankwise, whole fit             {ours:7.3f}    1.00")
+    seconds, _ = seconds_to_gap(svc, subset, C, best, 1e-3, tolerances, 1)
+    total = seconds + making
     print(f"  LinearSVC on explicit pairs     {total:7.3f}    {total / ours:.0f} times slower")
+    start = time.process_time()
+    w = sgd(1e-4)
+    total = time.process_time() - start + making
+    reached = objective(subset, w, C) / best - 1
+    print(
+        f"  SGD on explicit pairs           {total:7.3f}    {total / ours:.0f} times slower, gap {reached:.1g}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", choices=["web", "long", "sparse"], default="web")
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--subset", type=int, default=50, help="queries for explicit pairs")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--C", type=float)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    repeats = args.repeats
+    C = args.C or {"web": 1e-4, "long": 1e-6, "sparse": 1e-2}[args.data]
+
+    queries = make_data(args.data, args.queries)
+    n_pairs = 0
+    for a, b in itertools.pairwise(queries.offsets):
+        counts = np.unique(queries.y[a:b], return_counts=True)[1]
+        n_pairs += int(counts.sum() ** 2 - (counts**2).sum()) // 2
+    best = rw.RankSVM(C, tol=1e-8).fit(queries).objective_
+    print(f"{queries}, {n_pairs:,} pairs, C = {C:g}, best objective {best:.6f}")
+    data = (
+        queries.X.data.nbytes
+        if args.data != "sparse"
+        else queries.X.data.nbytes + queries.X.indices.nbytes
+    )
+    extra = peak_memory(lambda: rw.RankSVM(C).fit(queries))
+    print(f"memory of a fit: data and {extra / data:.2f} times the data ({extra / 1e6:.0f} MB)")
+    compare(queries, C, repeats, best)
+    if queries.n_docs < 200_000:
+        hinge(queries, C, repeats)
+    if args.data == "web":
+        start = time.process_time()
+        model = rw.LinearRanker("ranknet", alpha=1e4, scale=None, tol=1e-3).fit(queries)
+        seconds = time.process_time() - start
+        extra = peak_memory(
+            lambda: rw.LinearRanker("ranknet", alpha=1e4, scale=None, tol=1e-3).fit(queries)
+        )
+        print(
+            f"\nlinear RankNet, {n_pairs:,} pairs, to a relative gradient of {model.gradient_norm_:.0e}: "
+            f"{seconds:.1f} CPU s, {extra / 1e6:.0f} MB besides the data of {data / 1e6:.0f} MB"
+        )
+        explicit(queries.take(range(args.subset)), C, repeats)
 
 
 if __name__ == "__main__":

@@ -317,19 +317,19 @@ RANKWISE_CLONES static void gram_tile(const double* B, int64_t n, int64_t d, int
 }
 
 // out (d x d) = B^T B for a row-major B (n x d). d must be a multiple of 8 (pad with zero columns).
-// Rows are taken in chunks that stay in cache while all tiles pass over them.
+// Rows are taken in chunks that stay in cache while all tiles of a group pass over them.
 inline void gram(const double* B, int64_t n, int64_t d, double* out, int n_threads) {
     std::fill(out, out + d * d, 0.0);
-    const int64_t chunk = std::max<int64_t>(16, 12 * 1024 / d);
-    parallel_for(d / 4, n * d * d / 8, n_threads, [&](int64_t part) {
-        const int64_t a = part * 4;
+    const int64_t chunk = std::max<int64_t>(16, 12 * 1024 / d), groups = 4;
+    parallel_for(groups, n * d * d / 8, n_threads, [&](int64_t group) {
         double tile[32];
         for (int64_t r = 0; r < n; r += chunk)
-            for (int64_t b = a / 8 * 8; b < d; b += 8) {
-                gram_tile(B + r * d, std::min(chunk, n - r), d, a, b, tile);
-                for (int64_t i = 0; i < 4; ++i)
-                    for (int64_t j = 0; j < 8; ++j) out[(a + i) * d + b + j] += tile[i * 8 + j];
-            }
+            for (int64_t a = 4 * group; a < d; a += 4 * groups)
+                for (int64_t b = a / 8 * 8; b < d; b += 8) {
+                    gram_tile(B + r * d, std::min(chunk, n - r), d, a, b, tile);
+                    for (int64_t i = 0; i < 4; ++i)
+                        for (int64_t j = 0; j < 8; ++j) out[(a + i) * d + b + j] += tile[i * 8 + j];
+                }
     });
     for (int64_t i = 0; i < d; ++i)
         for (int64_t j = 0; j < i; ++j) out[i * d + j] = out[j * d + i];

@@ -309,7 +309,7 @@ def _moments(features: Any, n_docs: int, n_features: int) -> tuple[Floats, Float
 # --- the sample behind the approximate Hessian ---------------------------------------------
 
 _FULL_UP_TO = 512  # features; the factor costs d^3 / 6 products
-_SAMPLE = 48  # sampled documents per feature
+_SAMPLE = 16, 48  # sampled documents per feature: at least, and at most
 
 # A rough solution on a sample is a good start where the sample is a small share of the whole.
 _ROUGH, _ROUGH_LEAST, _ROUGH_STRIDE = 64, 5000, 6
@@ -321,7 +321,8 @@ def _sample(lists: Queries, curvature: Floats) -> tuple[Rows, Rows]:
     A few documents per feature are enough. Of a query longer than that only the first rows
     are taken: in canonical order they are as good as random.
     """
-    wanted = _SAMPLE * (lists.n_features + 8)
+    least, most = (share * (lists.n_features + 8) for share in _SAMPLE)
+    wanted = min(max(least, lists.n_docs // 20), most)
     sums = np.concatenate([[0.0], np.cumsum(curvature)])[lists.offsets]
     useful = np.flatnonzero(np.diff(sums) > 0)
     sizes = np.minimum(lists.sizes[useful], wanted)

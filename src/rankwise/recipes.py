@@ -122,6 +122,12 @@ def _coordinate_ascent(**params: Any) -> Ranker:
     return CoordinateAscent(**params)
 
 
+def _kernelranksvm(**params: Any) -> Ranker:
+    from rankwise.kernel_ranksvm import KernelRankSVM
+
+    return KernelRankSVM(**params)
+
+
 def _trees(loss: str, **defaults: Any) -> Callable[..., Ranker]:
     def make(**params: Any) -> Ranker:
         from rankwise.trees import TreeRanker
@@ -244,6 +250,18 @@ RECIPES: dict[str, Recipe] = {
             _ranksvm,
             {"scale": (None, "std"), "C": _C},
             ranges={"C": Range(1e-6, 10, log=True)},
+        ),
+        Recipe(
+            "kernelranksvm",
+            "pairwise: exact RBF kernel, squared hinge loss on score differences",
+            "Kuo, Lee & Lin 2014, SDM; grid of Chen et al. 2017",
+            _kernelranksvm,
+            # Their C halves the loss: C here is half of theirs.
+            {
+                "gamma": tuple(2.0**e for e in range(-12, 3)),
+                "C": tuple(2.0**e for e in range(-13, 6, 2)),
+            },
+            ranges={"gamma": Range(2.0**-12, 4.0, log=True), "C": Range(2.0**-13, 32.0, log=True)},
         ),
         Recipe(
             "rankboost",
