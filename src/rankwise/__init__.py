@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rankwise.data import group_rows as group_rows
     from rankwise.data import pairs_from_labels as pairs_from_labels
     from rankwise.data import qid_from_sizes as qid_from_sizes
+    from rankwise.ensembles import BaggedRanker as BaggedRanker
+    from rankwise.ensembles import EnsembleRanker as EnsembleRanker
     from rankwise.evaluation import Evaluation as Evaluation
     from rankwise.evaluation import evaluate_files as evaluate_files
     from rankwise.evaluation import evaluate_run as evaluate_run
@@ -151,6 +153,7 @@ _PUBLIC = {
         "pairs_from_labels",
         "qid_from_sizes",
     ],
+    "ensembles": ["BaggedRanker", "EnsembleRanker"],
     "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],
     "experiment": ["Fold", "choose", "run_experiment"],
     "folds": ["FoldPaths", "fold_paths", "read_folds"],

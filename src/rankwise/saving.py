@@ -46,6 +46,8 @@ from rankwise.metrics import Metric, parse_metric
 CLASSES = {
     "AdaRank": "boosting",
     "CoordinateAscent": "ascent",
+    "BaggedRanker": "ensembles",
+    "EnsembleRanker": "ensembles",
     "FeatureRanker": "baselines",
     "KernelRanker": "kernel_ranker",
     "KernelRankSVM": "kernel_ranksvm",
