@@ -525,3 +525,18 @@ def test_number_of_trees_must_agree(files, tmp_path):
     data = rebuilt(files["lambdamart"], setting("fitted", "n_estimators_", 3))
     with pytest.raises(ValueError, match="odd header"):
         load_bytes(data, tmp_path)
+
+
+def test_trees_inside_other_rankers_are_checked_too(fitted, queries, tmp_path):
+    """Trees may sit in an ensemble, or under the trees that were added to them."""
+    trees = fitted["lambdamart"]
+    more = rw.TreeRanker(n_estimators=2, num_leaves=4, n_jobs=1)
+    added = more.fit(queries, init_model=trees)
+    bad = replaced(trees.model_text_, line(trees.model_text_, "left_child"), "left_child=0")
+    for ranker in (rw.EnsembleRanker.of([trees], queries), added):
+        ranker.save(tmp_path / "outer.rank")
+        data = (tmp_path / "outer.rank").read_bytes()
+        names = zipfile.ZipFile(io.BytesIO(data)).namelist()
+        inner = next(n for n in names if "/" in n and n.endswith("model_text_.txt"))
+        with pytest.raises(ValueError, match="a tree model whose tree 0 does not fit together"):
+            load_bytes(rebuilt(data, entries={inner: bad.encode()}), tmp_path)

@@ -274,6 +274,8 @@ def _unpack_object(packed: Any, entries: dict[str, bytes]) -> Any:
         if not _FITTED.fullmatch(key) or hasattr(kind, key):
             raise _Damaged(f"{name} with the odd attribute {key!r}")
         setattr(ranker, key, _unpack(value, entries))
+    if hasattr(ranker, "model_text_"):
+        check_trees(ranker.model_text_, ranker.n_features_in_, ranker.n_estimators_)
     return ranker
 
 
@@ -337,8 +339,6 @@ def _checked(ranker: Any) -> Any:
     """The ranker, if its parts fit together: it must score a document of zeros."""
     import scipy.sparse as sp
 
-    if hasattr(ranker, "model_text_"):
-        check_trees(ranker.model_text_, ranker.n_features_in_, ranker.n_estimators_)
     if not hasattr(ranker, "predict"):
         return ranker
     row = sp.csr_matrix((1, int(ranker.n_features_in_)), dtype=np.float64)
