@@ -252,25 +252,32 @@ def test_many_orders_of_c(C, loss):
     assert (model.duality_gap_ if loss == "hinge" else model.gradient_norm_) <= 1e-3
 
 
+def between(X, Z, what, n_threads=0):
+    """The sums over the features that every kernel is a function of."""
+    out = np.empty((len(X), len(Z)))
+    _core.Points(Z).kernel(X, out, what, "none", n_threads=n_threads)
+    return out
+
+
 @pytest.mark.parametrize("d", [1, 5, 16, 37])
 def test_numbers_between_rows(d):
     rng = np.random.default_rng(d)
     X, Z = rng.random((70, d)), rng.random((33, d))
     expected = {
         "product": X @ Z.T,
-        "squares": ((X[:, None] - Z[None]) ** 2).sum(axis=2),
+        "square": ((X[:, None] - Z[None]) ** 2).sum(axis=2),
         "absolute": np.abs(X[:, None] - Z[None]).sum(axis=2),
-        "chi_squared": ((X[:, None] - Z[None]) ** 2 / (X[:, None] + Z[None])).sum(axis=2),
+        "chi_square": ((X[:, None] - Z[None]) ** 2 / (X[:, None] + Z[None])).sum(axis=2),
     }
     for what, numbers in expected.items():
-        found = _core.rows_between(X, Z, what)
+        found = between(X, Z, what)
         np.testing.assert_allclose(found, numbers, rtol=1e-13, atol=1e-14)
-        assert np.array_equal(found, _core.rows_between(Z, X, what).T)
-        assert np.array_equal(found, _core.rows_between(X, Z, what, n_threads=2))
-    for what in ("squares", "absolute", "chi_squared"):
-        assert (_core.rows_between(X, X, what).diagonal() == 0).all()
-    assert (_core.rows_between(np.zeros((1, d)), np.zeros((1, d)), "chi_squared") == 0).all()
+        assert np.array_equal(found, between(Z, X, what).T)
+        assert np.array_equal(found, between(X, Z, what, n_threads=2))
+    for what in ("square", "absolute", "chi_square"):
+        assert (between(X, X, what).diagonal() == 0).all()
+    assert (between(np.zeros((1, d)), np.zeros((1, d)), "chi_square") == 0).all()
     with pytest.raises(ValueError, match="as many columns"):
-        _core.rows_between(X, np.zeros((2, d + 1)), "product")
-    with pytest.raises(ValueError, match="unknown kind"):
-        _core.rows_between(X, Z, "cosine")
+        between(X, np.zeros((2, d + 1)), "product")
+    with pytest.raises(ValueError, match="unknown sum"):
+        between(X, Z, "cosine")

@@ -43,9 +43,11 @@ from rankwise._hinge import minimize_hinge
 from rankwise._linear_problem import kernel_of
 from rankwise._newton import Floats, Solution, minimize
 from rankwise.data import Queries, canonical_lists
+from rankwise.kernels import Kernel, check_features, dense
 from rankwise.linear import SVM_LOSSES, check_labels
 from rankwise.metrics import Metric
 
+_KERNELS = ("linear", "poly", "rbf", "laplacian", "chi2", "precomputed")
 _GIGABYTE = 1e9
 
 
@@ -231,16 +233,15 @@ class KernelRankSVM(Ranker):
     def _gram_function(self, where: str, d: int) -> Callable[[Any, Any], Any]:
         if callable(self.kernel):
             return self.kernel
-        known = [*_KERNELS, "precomputed"]
-        name = _validate.choice(where, "kernel", self.kernel, known)
+        name = _validate.choice(where, "kernel", self.kernel, _KERNELS)
         gamma = 1.0 / d
         if self.gamma is not None:
             gamma = _validate.number(where, "gamma", self.gamma, low=0, open_low=True)
-        degree = _validate.number(where, "degree", self.degree, low=1, integer=True)
+        degree = int(_validate.number(where, "degree", self.degree, low=1, integer=True))
         coef0 = _validate.number(where, "coef0", self.coef0, low=0)
         if name == "precomputed":
             return lambda X, Z: X
-        return lambda X, Z: _KERNELS[name](X, Z, gamma, degree, coef0)
+        return Kernel(name, gamma, degree, coef0).matrix
 
     def _training_matrix(
         self, where: str, train: Queries, gram: Callable[[Any, Any], Any]
@@ -257,11 +258,7 @@ class KernelRankSVM(Ranker):
             return train, None, rows, _checked_gram(where, K, train.n_docs)
         lists, order = canonical_lists(train)
         X = _dense(train.X if order is None else train.X[order])
-        if self.kernel == "chi2" and X.min() < 0:
-            raise ValueError(
-                f"{where}: the chi2 kernel takes features of at least 0, got {X.min():g}; "
-                "scale them to [0, 1]"
-            )
+        check_features(where, self.kernel, X)
         return lists, order, None, _checked_gram(where, gram(X, X), train.n_docs)
 
     def _score(self, X: Any) -> Floats:
@@ -342,39 +339,8 @@ class _KernelProblem:
 
 
 def _dense(X: Any) -> Floats:
-    """Rows as the kernels take them; sparse ones are filled up."""
-    return np.ascontiguousarray(X.toarray() if hasattr(X, "nnz") else X, dtype=np.float64)
-
-
-# --- kernels ---------------------------------------------------------------------------------
-
-
-def _product(X: Floats, Z: Floats, *_: float) -> Floats:
-    return np.asarray(_core.rows_between(X, Z, "product"), dtype=np.float64)
-
-
-def _power(X: Floats, Z: Floats, gamma: float, degree: float, coef0: float) -> Floats:
-    with np.errstate(over="ignore"):  # what is not finite is refused with a sentence
-        return np.asarray((gamma * _product(X, Z) + coef0) ** degree, dtype=np.float64)
-
-
-def _exponential(what: str) -> Callable[..., Floats]:
-    def kernel(X: Floats, Z: Floats, gamma: float, *_: float) -> Floats:
-        distance = _core.rows_between(X, Z, what)
-        distance *= -gamma
-        np.exp(distance, out=distance)
-        return np.asarray(distance, dtype=np.float64)
-
-    return kernel
-
-
-_KERNELS: dict[str, Callable[..., Floats]] = {
-    "linear": _product,
-    "poly": _power,
-    "rbf": _exponential("squares"),
-    "laplacian": _exponential("absolute"),
-    "chi2": _exponential("chi_squared"),
-}
+    """Rows in float64; sparse ones are filled up."""
+    return np.ascontiguousarray(dense(X), dtype=np.float64)
 
 
 def _checked_gram(where: str, values: Any, n: int) -> Floats:

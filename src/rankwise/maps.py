@@ -241,7 +241,7 @@ class Nystroem(_Map):
         if not isinstance(self.landmarks, str):
             given = _validate.matrix(f"{where} (landmarks)", self.landmarks, nan=False)
             _validate.matrix(f"{where} (landmarks)", given, n_features=X.shape[1])
-            check_features(f"{where} (landmarks)", kernel, given)
+            check_features(f"{where} (landmarks)", kernel.function, given)
             return np.ascontiguousarray(dense(given), dtype=np.float64)
         _validate.choice(where, "landmarks", self.landmarks, LANDMARKS)
         random = check_random_state(self.random_state)
