@@ -20,28 +20,42 @@ struct PairColumns {
     int64_t n;
 };
 
+// One pair: places inside its query, target, and the weight of pair and documents together.
+struct GivenPair {
+    int32_t winner, loser;
+    double target, weight;
+};
+
+// The pairs query after query; those of query q are first[q] to first[q + 1] - 1.
+inline std::vector<GivenPair> weighed(const int64_t* offsets, int64_t n_queries,
+                                      const double* weight, const PairColumns& pairs,
+                                      std::vector<int64_t>& first) {
+    const Weights documents(weight, offsets[n_queries]);
+    std::vector<GivenPair> out;
+    out.reserve(pairs.n);
+    first.assign(1, 0);
+    for (int64_t q = 0; q < n_queries; ++q) {
+        for (auto p = static_cast<int64_t>(out.size());
+             p < pairs.n && pairs.winner[p] < offsets[q + 1]; ++p) {
+            const int64_t i = pairs.winner[p], j = pairs.loser[p];
+            const double t = pairs.target ? pairs.target[p] : 1.0;
+            const double own = pairs.weight ? pairs.weight[p] : 1.0;
+            out.push_back({static_cast<int32_t>(i - offsets[q]),
+                           static_cast<int32_t>(j - offsets[q]), t,
+                           own * (t * documents[i] + (1 - t) * documents[j])});
+        }
+        first.push_back(static_cast<int64_t>(out.size()));
+    }
+    return out;
+}
+
 template <class PairLoss>
 class GivenPairsLoss final : public PairLoss::Base {
   public:
     GivenPairsLoss(const int64_t* offsets, int64_t n_queries, const double* weight,
                    const PairColumns& pairs, PairLoss pair_loss)
         : PairLoss::Base(offsets, n_queries), pair_loss_(pair_loss), bend_(pairs.n) {
-        const Weights documents(weight, this->n_docs());
-        first_.reserve(n_queries + 1);
-        pairs_.reserve(pairs.n);
-        int64_t p = 0;
-        for (int64_t q = 0; q < n_queries; ++q) {
-            first_.push_back(p);
-            for (; p < pairs.n && pairs.winner[p] < offsets[q + 1]; ++p) {
-                const int64_t i = pairs.winner[p], j = pairs.loser[p];
-                const double t = pairs.target ? pairs.target[p] : 1.0;
-                const double own = pairs.weight ? pairs.weight[p] : 1.0;
-                pairs_.push_back({static_cast<int32_t>(i - offsets[q]),
-                                  static_cast<int32_t>(j - offsets[q]), t,
-                                  own * (t * documents[i] + (1 - t) * documents[j])});
-            }
-        }
-        first_.push_back(p);
+        pairs_ = weighed(offsets, n_queries, weight, pairs, first_);
     }
     int64_t work() const override { return static_cast<int64_t>(pairs_.size()) * 20; }
 
@@ -51,7 +65,7 @@ class GivenPairsLoss final : public PairLoss::Base {
         std::fill(curvature, curvature + this->size(q), 0.0);
         double total = 0;
         for (int64_t p = first_[q]; p < first_[q + 1]; ++p) {
-            const Pair& pair = pairs_[p];
+            const GivenPair& pair = pairs_[p];
             const PairTerms terms = pair_loss_(s[pair.winner] - s[pair.loser], pair.target);
             const double slope = pair.weight * terms.slope;
             bend_[p] = pair.weight * terms.bend;
@@ -66,7 +80,7 @@ class GivenPairsLoss final : public PairLoss::Base {
     void product(int64_t q, const double* v, double* out) const {
         std::fill(out, out + this->size(q), 0.0);
         for (int64_t p = first_[q]; p < first_[q + 1]; ++p) {
-            const Pair& pair = pairs_[p];
+            const GivenPair& pair = pairs_[p];
             const double flow = bend_[p] * (v[pair.winner] - v[pair.loser]);
             out[pair.winner] += flow;
             out[pair.loser] -= flow;
@@ -74,13 +88,9 @@ class GivenPairsLoss final : public PairLoss::Base {
     }
 
   private:
-    struct Pair {
-        int32_t winner, loser;
-        double target, weight;
-    };
     PairLoss pair_loss_;
     std::vector<int64_t> first_;
-    std::vector<Pair> pairs_;
+    std::vector<GivenPair> pairs_;
     std::vector<double> bend_;
 };
 

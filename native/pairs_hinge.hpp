@@ -69,17 +69,31 @@ class SortedPairs {
     // Place -> document, counted inside the query; by level and score (few levels) or by score.
     const int32_t* order(int64_t q) const { return order_.data() + begin(q); }
 
-    // Only differences of scores count; small numbers leave more digits to the sums of many.
-    static void centre(double* x, int32_t n) {
-        const double mean = std::accumulate(x, x + n, 0.0) / n;
-        for (int32_t i = 0; i < n; ++i) x[i] -= mean;
-    }
     // The centred scores by place, in scratch column 0.
-    double* centred_scores(int64_t q, int32_t n) const {
+    const double* centred_scores(int64_t q) const {
+        double* x = scratch(0, levels_.of(q).n());
+        std::copy_n(sorted_.data() + begin(q), levels_.of(q).n(), x);
+        centre(x, levels_.of(q).n());
+        return x;
+    }
+    // Other numbers of the documents by place, centred as well; in scratch column 0.
+    const double* by_place(int64_t q, const double* v) const {
+        const int32_t n = levels_.of(q).n();
         double* x = scratch(0, n);
-        std::copy_n(sorted_.data() + begin(q), n, x);
+        for (int32_t i = 0; i < n; ++i) x[i] = v[order(q)[i]];
         centre(x, n);
         return x;
+    }
+
+    // Empties the results of a query and, where it has a pair, sorts its documents.
+    Levels start(int64_t q, const double* s, double* value, double* gradient, double* curvature) {
+        const int64_t size = offsets_[q + 1] - begin(q);
+        std::fill(gradient, gradient + size, 0.0);
+        std::fill(curvature, curvature + size, 0.0);
+        if (value) *value = 0;
+        const Levels l = levels_.of(q);
+        if (l.count >= 2) sort(q, s);
+        return l;
     }
 
     void sort(int64_t q, const double* s) {
@@ -140,6 +154,12 @@ class SortedPairs {
 
   private:
     int64_t begin(int64_t q) const { return offsets_[q]; }
+
+    // Only differences of scores count; small numbers leave more digits to the sums of many.
+    static void centre(double* x, int32_t n) {
+        const double mean = std::accumulate(x, x + n, 0.0) / n;
+        for (int32_t i = 0; i < n; ++i) x[i] -= mean;
+    }
 
     void sums_few(int64_t q, const Levels& l, const double* value, const Bounds& bounds,
                   const ActiveSums& out) const {
@@ -221,14 +241,10 @@ class SquaredHingeLoss final : public ConvexLoss {
 
     void evaluate(int64_t q, const double* s, double* value, double* gradient,
                   double* curvature) override {
-        std::fill(gradient, gradient + size(q), 0.0);
-        std::fill(curvature, curvature + size(q), 0.0);
-        if (value) *value = 0;
-        const Levels l = pairs_.levels(q);
+        const Levels l = pairs_.start(q, s, value, gradient, curvature);
         if (l.count < 2) return;
-        pairs_.sort(q, s);
         pairs_.find(q, 1, bounds_);
-        const double* x = pairs_.centred_scores(q, l.n());
+        const double* x = pairs_.centred_scores(q);
         const ActiveSums active = pairs_.sums(q, x, 1, bounds_, 1);
         const int32_t* order = pairs_.order(q);
         double* degree = degree_.data() + begin(q);
@@ -250,9 +266,7 @@ class SquaredHingeLoss final : public ConvexLoss {
         if (l.count < 2) return;
         const int32_t* order = pairs_.order(q);
         const double* degree = degree_.data() + begin(q);
-        double* moved = scratch(0, l.n());
-        for (int32_t i = 0; i < l.n(); ++i) moved[i] = v[order[i]];
-        SortedPairs::centre(moved, l.n());
+        const double* moved = pairs_.by_place(q, v);
         const ActiveSums active = pairs_.sums(q, moved, 1, bounds_, 1);
         for (int32_t i = 0; i < l.n(); ++i)
             out[order[i]] = 2 * (degree[i] * moved[i] - active.sum_above[i] - active.sum_below[i]);
@@ -275,14 +289,10 @@ class HingeLoss final : public QueryLoss {
 
     void evaluate(int64_t q, const double* s, double* value, double* gradient,
                   double* curvature) override {
-        std::fill(gradient, gradient + size(q), 0.0);
-        std::fill(curvature, curvature + size(q), 0.0);
-        if (value) *value = 0;
-        const Levels l = pairs_.levels(q);
+        const Levels l = pairs_.start(q, s, value, gradient, curvature);
         if (l.count < 2) return;
-        pairs_.sort(q, s);
         pairs_.find(q, 1, bounds_);
-        const double* x = pairs_.centred_scores(q, l.n());
+        const double* x = pairs_.centred_scores(q);
         const ActiveSums active = pairs_.sums(q, x, 1, bounds_, 1);
         const int32_t* order = pairs_.order(q);
         double total = 0;
@@ -333,15 +343,11 @@ class SmoothHingeLoss final : public SmoothHinge {
 
     void evaluate(int64_t q, const double* s, double* value, double* gradient,
                   double* curvature) override {
-        std::fill(gradient, gradient + size(q), 0.0);
-        std::fill(curvature, curvature + size(q), 0.0);
-        if (value) *value = 0;
-        const Levels l = pairs_.levels(q);
+        const Levels l = pairs_.start(q, s, value, gradient, curvature);
         if (l.count < 2) return;
-        pairs_.sort(q, s);
         pairs_.find(q, 1, outer_);
         pairs_.find(q, 1 - mu_, inner_);
-        const double* x = pairs_.centred_scores(q, l.n());
+        const double* x = pairs_.centred_scores(q);
         const ActiveSums all = pairs_.sums(q, x, 1, outer_, 1);
         const ActiveSums far = pairs_.sums(q, x, 1 - mu_, inner_, 5);
         const int32_t* order = pairs_.order(q);
@@ -374,9 +380,7 @@ class SmoothHingeLoss final : public SmoothHinge {
         if (l.count < 2) return;
         const int32_t* order = pairs_.order(q);
         const double* degree = degree_.data() + begin(q);
-        double* moved = scratch(0, l.n());
-        for (int32_t i = 0; i < l.n(); ++i) moved[i] = v[order[i]];
-        SortedPairs::centre(moved, l.n());
+        const double* moved = pairs_.by_place(q, v);
         const ActiveSums all = pairs_.sums(q, moved, 1, outer_, 1);
         const ActiveSums far = pairs_.sums(q, moved, 1 - mu_, inner_, 5);
         for (int32_t i = 0; i < l.n(); ++i) {
@@ -399,22 +403,18 @@ class SmoothHingePairs final : public SmoothHinge {
     SmoothHingePairs(const int64_t* offsets, int64_t n_queries, const double* weight,
                      const PairColumns& pairs)
         : SmoothHinge(offsets, n_queries) {
-        const Weights documents(weight, n_docs());
+        const std::vector<GivenPair> given = weighed(offsets, n_queries, weight, pairs, first_);
         int64_t p = 0;
         for (int64_t q = 0; q < n_queries; ++q) {
-            first_.push_back(static_cast<int64_t>(pairs_.size()));
-            for (; p < pairs.n && pairs.winner[p] < offsets[q + 1]; ++p) {
-                const int64_t i = pairs.winner[p], j = pairs.loser[p];
-                const double t = pairs.target ? pairs.target[p] : 1.0;
-                const double own = pairs.weight ? pairs.weight[p] : 1.0;
-                const double w = own * (t * documents[i] + (1 - t) * documents[j]);
-                const auto a = static_cast<int32_t>(i - begin(q));
-                const auto b = static_cast<int32_t>(j - begin(q));
+            const int64_t end = first_[q + 1];
+            first_[q] = static_cast<int64_t>(pairs_.size());
+            for (; p < end; ++p) {
+                const auto& [a, b, t, w] = given[p];
                 if (t > 0) pairs_.push_back({a, b, t * w, 0});
                 if (t < 1) pairs_.push_back({b, a, (1 - t) * w, 0});
             }
         }
-        first_.push_back(static_cast<int64_t>(pairs_.size()));
+        first_.back() = static_cast<int64_t>(pairs_.size());
     }
     int64_t work() const override { return static_cast<int64_t>(pairs_.size()) * 10; }
 
