@@ -59,6 +59,7 @@ class PairForces(Summand):
     A subclass is a frozen dataclass of its options with ``_kernel(labels, offsets, weights)``.
     """
 
+    sigma: float
     name: ClassVar[str]
     shift_invariant: ClassVar[bool] = True
     takes_pairs: ClassVar[bool] = False
@@ -125,19 +126,47 @@ class PairForces(Summand):
         starts = _validate.offsets(where, offsets, len(labels))
         return self._kernel(labels, starts, _validate.weights(where, weight, len(labels)))
 
-    def _check(self, **known: Any) -> None:
-        """Checks the options that several losses have and sets them in their final form."""
+    def _check_sigma(self) -> None:
         where = type(self).__name__
-        sigma = _validate.number(where, "sigma", known["sigma"], low=0, open_low=True)
+        sigma = _validate.number(where, "sigma", self.sigma, low=0, open_low=True)
         object.__setattr__(self, "sigma", sigma)
-        if known.get("truncation") is not None:
-            _validate.number(where, "truncation", known["truncation"], low=1, integer=True)
-        _validate.choice(where, "ties", known.get("ties", "average"), TIES)
-        _validate.choice(where, "normalize", known.get("normalize", "none"), NORMALIZE)
+
+
+class RankedPairForces(PairForces):
+    """Those whose weights depend on the ranking, and the options that these have."""
+
+    truncation: int | None
+    pairs_per_doc: int | None
+    random_state: int
+    ties: str
+    normalize: str
+
+    def _check_options(self) -> None:
+        where = type(self).__name__
+        self._check_sigma()
+        for name in ("truncation", "pairs_per_doc"):
+            if getattr(self, name) is not None:
+                _validate.number(where, name, getattr(self, name), low=1, integer=True)
+        _validate.number(where, "random_state", self.random_state, low=0, integer=True)
+        _validate.choice(where, "ties", self.ties, TIES)
+        _validate.choice(where, "normalize", self.normalize, NORMALIZE)
+
+    def _options(self) -> dict[str, Any]:
+        """How pairs are formed and weighed, whatever the change of a swap is."""
+        return {
+            "sigma": self.sigma,
+            "stable": self.ties == "stable",
+            "truncation": self.truncation,
+            "by_gap": self.normalize in ("gap", "both"),
+            "by_query": self.normalize in ("query", "both"),
+        }
+
+    def _sample(self) -> dict[str, Any]:
+        return {"pairs_per_doc": self.pairs_per_doc, "seed": self.random_state}
 
 
 @dataclass(frozen=True)
-class LambdaRank(PairForces):
+class LambdaRank(RankedPairForces):
     r"""RankNet's pair loss, each pair weighted by the change of a metric if the two swapped.
 
     For documents ``i, j`` of one query with labels ``y_i > y_j``, in the ranking by score::
@@ -217,12 +246,7 @@ class LambdaRank(PairForces):
 
     def __post_init__(self) -> None:
         where = "LambdaRank"
-        self._check(
-            sigma=self.sigma,
-            truncation=self.truncation,
-            ties=self.ties,
-            normalize=self.normalize,
-        )
+        self._check_options()
         metric = parse_metric(self.metric) if isinstance(self.metric, str) else self.metric
         if isinstance(metric, Metric):
             if metric.name in _orders.ORDER_FREE:
@@ -241,38 +265,22 @@ class LambdaRank(PairForces):
                 f"{where}: force must be a function (y_i, y_j, rank_i, rank_j) -> weights, "
                 f"got {self.force!r}"
             )
-        _validate.number(where, "random_state", self.random_state, low=0, integer=True)
-        if self.pairs_per_doc is not None:
-            _validate.number(where, "pairs_per_doc", self.pairs_per_doc, low=1, integer=True)
-            if not self._has_columns:
-                raise ValueError(
-                    f"{where}: pairs_per_doc needs a metric with a closed form ({_known()}); "
-                    "use truncation for others"
-                )
+        if self.pairs_per_doc is not None and not self._has_columns:
+            raise ValueError(
+                f"{where}: pairs_per_doc needs a metric with a closed form ({_known()}); "
+                "use truncation for others"
+            )
 
     @property
     def _has_columns(self) -> bool:
         return isinstance(self.metric, Metric) and self.metric.name in FORMS and self.force is None
 
     def _kernel(self, labels: Floats, offsets: NDArray[np.int64], weights: Floats | None) -> Any:
-        options: dict[str, Any] = {
-            "sigma": self.sigma,
-            "stable": self.ties == "stable",
-            "truncation": self.truncation,
-            "by_gap": self.normalize in ("gap", "both"),
-            "by_query": self.normalize in ("query", "both"),
-        }
         if self._has_columns:
-            return kernel(
-                swap_form(self.metric, labels, offsets),
-                offsets,
-                weights,
-                **options,
-                pairs_per_doc=self.pairs_per_doc,
-                seed=self.random_state,
-            )
+            form = swap_form(self.metric, labels, offsets)
+            return kernel(form, offsets, weights, **self._options(), **self._sample())
         changes = _orders.weights_of("LambdaRank", self.metric, self.force)
-        return _orders.MatrixForces(changes, labels, offsets, weights, **options)
+        return _orders.MatrixForces(changes, labels, offsets, weights, **self._options())
 
 
 def _known() -> str:
@@ -283,7 +291,7 @@ KINDS = ("ndcg1", "ndcg2", "ndcg2++")
 
 
 @dataclass(frozen=True)
-class LambdaLoss(PairForces):
+class LambdaLoss(RankedPairForces):
     r"""The losses of LambdaLoss: bounds of nDCG's cost that pair weights of the ranking make.
 
     With ``G_i = gain_i / ideal``, places ``p``, discounts ``D(p)`` and
@@ -331,33 +339,17 @@ class LambdaLoss(PairForces):
 
     def __post_init__(self) -> None:
         where = "LambdaLoss"
-        self._check(
-            sigma=self.sigma,
-            truncation=self.truncation,
-            ties=self.ties,
-            normalize=self.normalize,
-        )
+        self._check_options()
         _validate.choice(where, "kind", self.kind, KINDS)
         object.__setattr__(self, "mu", _validate.number(where, "mu", self.mu, low=0))
         metric = parse_metric(self.metric)
         if metric.name != "ndcg":
             raise ValueError(f"{where}: metric must be ndcg, got {str(metric)!r}; see LambdaRank")
         object.__setattr__(self, "metric", metric)
-        _validate.number(where, "random_state", self.random_state, low=0, integer=True)
-        if self.pairs_per_doc is not None:
-            _validate.number(where, "pairs_per_doc", self.pairs_per_doc, low=1, integer=True)
 
     def _kernel(self, labels: Floats, offsets: NDArray[np.int64], weights: Floats | None) -> Any:
         form = swap_form(self.metric, labels, offsets)
-        options: dict[str, Any] = {
-            "sigma": self.sigma,
-            "truncation": self.truncation,
-            "stable": self.ties == "stable",
-            "by_gap": self.normalize in ("gap", "both"),
-            "by_query": self.normalize in ("query", "both"),
-            "pairs_per_doc": self.pairs_per_doc,
-            "seed": self.random_state,
-        }
+        options = {**self._options(), **self._sample()}
         if self.kind == "ndcg1":
             return kernel(form, offsets, weights, weights="own", **options)
         longest = int(np.diff(offsets).max(initial=0))
@@ -407,7 +399,7 @@ class ARPLoss(PairForces):
     minimizes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self._check(sigma=self.sigma)
+        self._check_sigma()
         _validate.choice("ARPLoss", "kind", self.kind, ("arp2", "arp1"))
 
     def _kernel(self, labels: Floats, offsets: NDArray[np.int64], weights: Floats | None) -> Any:

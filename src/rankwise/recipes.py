@@ -13,6 +13,7 @@ True
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -71,10 +72,23 @@ class Recipe:
         return {k: v for k, v in {**self.grid, **self.ranges}.items() if k not in fixed}
 
 
-def _random(**params: Any) -> Ranker:
-    from rankwise.baselines import RandomRanker
+def _made(module: str, name: str, **fixed: Any) -> Callable[..., Ranker]:
+    """Makes a class of rankwise, whose module is imported only then; parameters given win."""
 
-    return RandomRanker(**params)
+    def make(**params: Any) -> Ranker:
+        kind = getattr(importlib.import_module(f"rankwise.{module}"), name)
+        ranker: Ranker = kind(**{**fixed, **params})
+        return ranker
+
+    return make
+
+
+def _trees(loss: str, **fixed: Any) -> Callable[..., Ranker]:
+    return _made("trees", "TreeRanker", loss=loss, **fixed)
+
+
+def _network(**fixed: Any) -> Callable[..., Ranker]:
+    return _made("neural", "NeuralRanker", **fixed)
 
 
 def _linear(loss: str) -> Callable[..., Ranker]:
@@ -82,57 +96,6 @@ def _linear(loss: str) -> Callable[..., Ranker]:
         from rankwise.linear import LinearRanker
 
         return LinearRanker(loss=loss, **params)
-
-    return make
-
-
-def _ranksvm(**params: Any) -> Ranker:
-    from rankwise.linear import RankSVM
-
-    return RankSVM(**params)
-
-
-def _ranknystrom(**params: Any) -> Ranker:
-    from rankwise.kernel_ranker import RankNystrom
-
-    return RankNystrom(**params)
-
-
-def _rankrandomfourier(**params: Any) -> Ranker:
-    from rankwise.kernel_ranker import RankRandomFourier
-
-    return RankRandomFourier(**params)
-
-
-def _rankboost(**params: Any) -> Ranker:
-    from rankwise.boosting import RankBoost
-
-    return RankBoost(**params)
-
-
-def _adarank(**params: Any) -> Ranker:
-    from rankwise.boosting import AdaRank
-
-    return AdaRank(**params)
-
-
-def _coordinate_ascent(**params: Any) -> Ranker:
-    from rankwise.ascent import CoordinateAscent
-
-    return CoordinateAscent(**params)
-
-
-def _kernelranksvm(**params: Any) -> Ranker:
-    from rankwise.kernel_ranksvm import KernelRankSVM
-
-    return KernelRankSVM(**params)
-
-
-def _trees(loss: str, **defaults: Any) -> Callable[..., Ranker]:
-    def make(**params: Any) -> Ranker:
-        from rankwise.trees import TreeRanker
-
-        return TreeRanker(**{"loss": loss, **defaults, **params})
 
     return make
 
@@ -157,15 +120,6 @@ def _mcrank_linear(**params: Any) -> Ranker:
 
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     return PointwiseRanker(**{"estimator": classifier, **params})
-
-
-def _network(**fixed: Any) -> Callable[..., Ranker]:
-    def make(**params: Any) -> Ranker:
-        from rankwise.neural import NeuralRanker
-
-        return NeuralRanker(**{**fixed, **params})
-
-    return make
 
 
 # Losses are sums over documents or pairs, so the useful strength of the penalty moves with the
@@ -216,7 +170,7 @@ RECIPES: dict[str, Recipe] = {
             "random",
             "scores at random, the floor of every comparison",
             "none",
-            _random,
+            _made("baselines", "RandomRanker"),
             missing=True,
         ),
         Recipe(
@@ -247,7 +201,7 @@ RECIPES: dict[str, Recipe] = {
             "ranksvm",
             "pairwise: linear scores, squared hinge loss on score differences",
             "Joachims 2002, KDD; Chapelle & Keerthi 2010, Information Retrieval 13(3)",
-            _ranksvm,
+            _made("linear", "RankSVM"),
             {"scale": (None, "std"), "C": _C},
             ranges={"C": Range(1e-6, 10, log=True)},
         ),
@@ -255,19 +209,15 @@ RECIPES: dict[str, Recipe] = {
             "kernelranksvm",
             "pairwise: exact RBF kernel, squared hinge loss on score differences",
             "Kuo, Lee & Lin 2014, SDM; grid of Chen et al. 2017",
-            _kernelranksvm,
-            # Their C halves the loss: C here is half of theirs.
-            {
-                "gamma": tuple(2.0**e for e in range(-12, 3)),
-                "C": tuple(2.0**e for e in range(-13, 6, 2)),
-            },
-            ranges={"gamma": Range(2.0**-12, 4.0, log=True), "C": Range(2.0**-13, 32.0, log=True)},
+            _made("kernel_ranksvm", "KernelRankSVM"),
+            _KERNEL,
+            ranges=_KERNEL_RANGES,
         ),
         Recipe(
             "rankboost",
             "pairwise: thresholds on single features, boosted on the exponential loss of pairs",
             "Freund et al. 2003, JMLR 4",
-            _rankboost,
+            _made("boosting", "RankBoost"),
             {"n_estimators": (1000,), "early_stopping_rounds": (100,)},
             missing=True,
         ),
@@ -288,21 +238,21 @@ RECIPES: dict[str, Recipe] = {
             "adarank",
             "listwise: linear scores, single features boosted for a metric",
             "Xu & Li 2007, SIGIR",
-            _adarank,
+            _made("boosting", "AdaRank"),
             {"objective": ("ap", "ndcg@10"), "repeats": ("apart", "never")},
         ),
         Recipe(
             "coordinate_ascent",
             "listwise: linear scores, one weight at a time moved to where a metric is best",
             "Metzler & Croft 2007, Information Retrieval 10(3)",
-            _coordinate_ascent,
+            _made("ascent", "CoordinateAscent"),
             {"objective": ("ap", "ndcg@10")},
         ),
         Recipe(
             "ranknystrom",
             "pairwise: RankSVM behind Nystrom's approximation of a kernel",
             "Chen et al. 2017, Computational Intelligence and Neuroscience",
-            _ranknystrom,
+            _made("kernel_ranker", "RankNystrom"),
             _KERNEL,
             ranges=_KERNEL_RANGES,
         ),
@@ -310,7 +260,7 @@ RECIPES: dict[str, Recipe] = {
             "rankrandomfourier",
             "pairwise: RankSVM behind random Fourier features",
             "Chen et al. 2017, Computational Intelligence and Neuroscience",
-            _rankrandomfourier,
+            _made("kernel_ranker", "RankRandomFourier"),
             _KERNEL,
             ranges=_KERNEL_RANGES,
         ),
