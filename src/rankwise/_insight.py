@@ -17,6 +17,7 @@ Seed = int | np.random.Generator | None
 
 
 def column_number(where: str, feature: object, queries: Queries) -> int:
+    """The column of a feature given by name, or by number from 0."""
     if isinstance(feature, str):
         names = queries.feature_names or ()
         if feature not in names:
@@ -36,6 +37,7 @@ def feature_name(queries: Queries, column: int) -> str:
 
 
 def dense(X: Any) -> Floats:
+    """Features in float64; sparse ones are filled up."""
     return np.asarray(X.toarray() if hasattr(X, "nnz") else X, dtype=np.float64)
 
 
@@ -48,6 +50,7 @@ def query_means(columns: Floats, queries: Queries) -> Floats:
 
 
 def scores_of(ranker: Any, queries: Queries, X: Any) -> Floats:
+    """What a ranker, or an estimator of scikit-learn's kind, gives changed features of the lists."""
     from rankwise._estimator import Ranker, _predict
 
     if isinstance(ranker, Ranker):
@@ -56,10 +59,12 @@ def scores_of(ranker: Any, queries: Queries, X: Any) -> Floats:
 
 
 def values_of(measure: Metric, queries: Queries, scores: Floats) -> Floats:
+    """The metric of every query."""
     return measure.per_query(queries.y, scores, qid=queries.groups, docs=queries.docs)
 
 
 def metric_of(where: str, ranker: Any, metric: str | Metric | None) -> Metric:
+    """The metric asked for, or else the ranker's own."""
     own = getattr(ranker, "metric", None)
     if metric is None and not isinstance(own, str | Metric):
         raise ValueError(
@@ -69,6 +74,7 @@ def metric_of(where: str, ranker: Any, metric: str | Metric | None) -> Metric:
 
 
 def label_text(label: float) -> str:
+    """A label for a table; a dash where there is none."""
     return "-" if np.isnan(label) else f"{label:g}"
 
 

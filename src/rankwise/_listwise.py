@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from rankwise import _core, _validate
 from rankwise._loss import ConvexLoss, Derivatives, Floats, Loss, Offsets
-from rankwise.data import Groups, Pairs
+from rankwise._swaps import ideals, inverse, longest_list
+from rankwise.data import Groups, Pairs, query_of
 from rankwise.metrics import NDCG, Metric, parse_metric
 
 _NDCG = Metric("ndcg")
@@ -244,17 +245,11 @@ class ApproxNDCG(Loss):
 
     def _kernel(self, y: Floats, offsets: Offsets, weight: Floats | None) -> Any:
         gain = _gains(self.gain, y)
-        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        query = query_of(offsets)
         largest = np.zeros(len(offsets) - 1)
         np.fmax.at(largest, query, gain)
         gain = gain / np.where(largest > 0, largest, 1.0)[query]  # sums of gains stay finite
-        known = np.nan_to_num(gain, nan=0.0)
-        best = known[np.lexsort((-known, query))]
-        place = np.arange(len(best)) - offsets[:-1][query]
-        ideal = np.bincount(query, best / np.log2(2.0 + place), minlength=len(largest)).astype(
-            float
-        )
-        scale = np.divide(1.0, ideal, out=np.zeros_like(ideal), where=ideal > 0)
+        scale = inverse(ideals(gain, offsets, NDCG.discounts(longest_list(offsets))))
         weighted = gain if weight is None else gain * weight
         return _core.ApproxNdcgLoss(weighted, offsets, scale, self.alpha)
 

@@ -93,6 +93,7 @@ class Lists:
 
 
 def no_drop(values: Tensor) -> Tensor:
+    """The values as they are, outside training."""
     return values
 
 
@@ -309,4 +310,5 @@ def floats(X: Any) -> Tensor:
 
 
 def as_floats(scores: Tensor) -> Floats:
+    """Scores as a float64 array of their own."""
     return np.array(scores.detach().to("cpu", torch.float64).numpy())

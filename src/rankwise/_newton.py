@@ -53,10 +53,12 @@ class Solution:
 
 
 def dot(a: Floats, b: Floats) -> float:
+    """The inner product, summed in one order."""
     return float((a * b).sum())
 
 
 def norm(a: Floats) -> float:
+    """The Euclidean norm; infinity where an entry is not finite."""
     largest = float(np.abs(a).max(initial=0.0))
     if not np.isfinite(largest):
         return np.inf
@@ -127,25 +129,37 @@ def minimize_by_gradient(
     objective: Objective, start: Floats, *, first: float, tol: float, max_iter: int
 ) -> Solution:
     """The same by SciPy's L-BFGS, for functions without Hessian products."""
+    largest = tol * first / np.sqrt(len(start))
+    w, taken = _lbfgs(objective.evaluate, start, None, largest, max_iter)
+    value, gradient = objective.evaluate(w)
+    return Solution(w, value, taken, norm(gradient))
+
+
+def _lbfgs(
+    evaluate: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    bounds: list[tuple[float | None, float | None]] | None,
+    largest: float,
+    max_iter: int,
+) -> tuple[Floats, int]:
+    """Where SciPy's L-BFGS stops, by the largest component of the gradient, and its steps."""
     from scipy.optimize import minimize as scipy_minimize
 
-    n = len(start)
     found = scipy_minimize(
-        objective.evaluate,
+        evaluate,
         start,
         jac=True,
         method="L-BFGS-B",
+        bounds=bounds,
         options={
             "maxiter": max_iter,
             "maxfun": 20 * max_iter,
             "maxcor": 20,
             "ftol": 0.0,
-            "gtol": tol * first / np.sqrt(n),  # SciPy compares the largest component
+            "gtol": largest,
         },
     )
-    w = np.asarray(found.x, dtype=np.float64)
-    value, gradient = objective.evaluate(w)
-    return Solution(w, value, int(found.nit), norm(gradient))
+    return np.asarray(found.x, dtype=np.float64), int(found.nit)
 
 
 def _truncated_step(
@@ -269,8 +283,6 @@ def _split_parts(
     objective: Objective, start: Floats, l1: Floats, *, first: float, tol: float, max_iter: int
 ) -> Solution:
     """L-BFGS over ``w = p - q`` with ``p, q >= 0``, where the penalty is linear."""
-    from scipy.optimize import minimize as scipy_minimize
-
     n = len(start)
     free = l1 == 0  # no penalty: p alone, of either sign
 
@@ -279,23 +291,15 @@ def _split_parts(
         value, gradient = objective.evaluate(p - q)
         return value + dot(l1, p + q), np.concatenate([gradient + l1, l1 - gradient])
 
-    found = scipy_minimize(
+    positive = np.where(free, start, np.maximum(start, 0))
+    parts, taken = _lbfgs(
         evaluate,
-        np.concatenate(
-            [np.where(free, start, np.maximum(start, 0)), np.maximum(-start, 0) * ~free]
-        ),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(None if f else 0, None) for f in free] + [(0, 0 if f else None) for f in free],
-        options={
-            "maxiter": max_iter,
-            "maxfun": 20 * max_iter,
-            "maxcor": 20,
-            "ftol": 0.0,
-            "gtol": tol * first / np.sqrt(n),
-        },
+        np.concatenate([positive, np.maximum(-start, 0) * ~free]),
+        [(None if f else 0, None) for f in free] + [(0, 0 if f else None) for f in free],
+        tol * first / np.sqrt(n),
+        max_iter,
     )
-    w = np.asarray(found.x[:n] - found.x[n:], dtype=np.float64)
+    w = parts[:n] - parts[n:]
     smooth, gradient = objective.evaluate(w)
     size = norm(least_subgradient(gradient, w, l1))
-    return Solution(w, smooth + dot(l1, np.abs(w)), int(found.nit), size)
+    return Solution(w, smooth + dot(l1, np.abs(w)), taken, size)

@@ -135,6 +135,7 @@ class Ranked:
 
 
 def ranked(labels: Floats, scores: Floats, stable: bool) -> Ranked:
+    """One query's documents in ranked order, with their tied blocks and classes."""
     if stable:
         order = np.argsort(-scores, kind="stable")
         each = np.arange(len(order))
@@ -261,6 +262,7 @@ Weights = Callable[[Floats, Floats, int | None, bool], Floats]
 
 
 def weights_of(where: str, metric: Any, force: Callable[..., Any] | None) -> Weights:
+    """Pair weights of a query: those of the user's force, or the changes of the metric."""
     if force is not None:
         return lambda *query: expected_forces(force, *query)
     own = not isinstance(metric, Metric) and hasattr(metric, "swap_deltas")

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise import _core, _validate
 from rankwise._metric import Floats, Metric
+from rankwise.data import query_of
 
 Offsets = NDArray[np.int64]
 
@@ -121,7 +122,7 @@ def _gain_discount(metric: Metric, labels: Floats, offsets: Offsets) -> SwapForm
     return SwapForm(
         "discount",
         _unjudged(labels, metric.gains(labels)),
-        metric.discounts(_longest(offsets)),
+        metric.discounts(longest_list(offsets)),
         np.ones(len(offsets) - 1),
     )
 
@@ -129,7 +130,7 @@ def _gain_discount(metric: Metric, labels: Floats, offsets: Offsets) -> SwapForm
 def _normalised(metric: Metric, labels: Floats, offsets: Offsets) -> SwapForm:
     """nDCG, ERU: divided by the ideal."""
     form = _gain_discount(metric, labels, offsets)
-    scale = _inverse(ideals(form.gain, offsets, form.value))
+    scale = inverse(ideals(form.gain, offsets, form.value))
     if metric.options.get("short") == "zero" and metric.k is not None:
         scale[np.diff(offsets) < metric.k] = 0
     return SwapForm("discount", form.gain, form.value, scale)
@@ -140,7 +141,7 @@ def _mean_ndcg(metric: Metric, labels: Floats, offsets: Offsets) -> SwapForm:
     options = metric.options
     at_k = Metric("ndcg", None, {"gain": options["gain"], "discount": options["discount"]})
     gain = _unjudged(labels, at_k.gains(labels))
-    table = at_k.discounts(_longest(offsets))
+    table = at_k.discounts(longest_list(offsets))
     value, scale = np.zeros(len(labels)), np.zeros(len(offsets) - 1)
     for q, (start, end) in enumerate(itertools.pairwise(offsets)):
         best = -np.sort(-np.nan_to_num(gain[start:end], nan=0.0))
@@ -156,7 +157,7 @@ def _graded_rbp(metric: Metric, labels: Floats, offsets: Offsets) -> SwapForm:
     if metric.options["relevance"] == "binary":
         return _gain_discount(metric, labels, offsets)
     top = np.maximum(_per_query_max(labels, offsets), 1.0)
-    return SwapForm("discount", labels, metric.discounts(_longest(offsets)), 1 / top)
+    return SwapForm("discount", labels, metric.discounts(longest_list(offsets)), 1 / top)
 
 
 def _counting(divisor: Callable[..., Floats]) -> Callable[[Metric, Floats, Offsets], SwapForm]:
@@ -169,7 +170,7 @@ def _counting(divisor: Callable[..., Floats]) -> Callable[[Metric, Floats, Offse
         depth = sizes if metric.k is None else np.full(len(sizes), float(metric.k))
         short = metric.options.get("short", "pad")
         size = np.minimum(depth, sizes) if short == "cut" else depth
-        scale = _inverse(divisor(size=size, total=total, depth=depth))
+        scale = inverse(divisor(size=size, total=total, depth=depth))
         scale[total == 0] = 0
         if short == "zero":
             scale[sizes < depth] = 0
@@ -189,7 +190,7 @@ def _r_precision(metric: Metric, labels: Floats, offsets: Offsets) -> SwapForm:
 def _wta(metric: Metric, labels: Floats, offsets: Offsets) -> SwapForm:
     top = np.repeat(_per_query_max(labels, offsets), np.diff(offsets))
     gain = _unjudged(labels, (labels == top) & (top > 0))
-    table = (np.arange(_longest(offsets)) < 1).astype(np.float64)
+    table = (np.arange(longest_list(offsets)) < 1).astype(np.float64)
     return SwapForm("discount", gain, table, np.ones(len(offsets) - 1))
 
 
@@ -198,9 +199,9 @@ def _auc(metric: Metric, labels: Floats, offsets: Offsets) -> SwapForm:
     relevant = _relevant(metric, labels)
     hits = _sums(relevant, offsets)
     others = _sums(_unjudged(labels, relevant == 0), offsets)
-    longest = _longest(offsets)
+    longest = longest_list(offsets)
     table = np.arange(longest, 0, -1, dtype=np.float64)
-    return SwapForm("discount", relevant, table, _inverse(hits * others), places=False)
+    return SwapForm("discount", relevant, table, inverse(hits * others), places=False)
 
 
 # --- other kinds -------------------------------------------------------------------------------
@@ -211,7 +212,7 @@ def _ap(metric: Metric, labels: Floats, offsets: Offsets) -> SwapForm:
     divisor = _sums(relevant, offsets)
     if metric.options["norm"] == "min" and metric.k is not None:
         divisor = np.minimum(divisor, metric.k)
-    return SwapForm("ap", relevant, _reciprocal(metric, offsets), _inverse(divisor))
+    return SwapForm("ap", relevant, _reciprocal(metric, offsets), inverse(divisor))
 
 
 def _rr(metric: Metric, labels: Floats, offsets: Offsets) -> SwapForm:
@@ -262,7 +263,8 @@ FORMS: dict[str, Callable[[Metric, Floats, Offsets], SwapForm]] = {
 # --- small tools over flat lists ---------------------------------------------------------------
 
 
-def _longest(offsets: Offsets) -> int:
+def longest_list(offsets: Offsets) -> int:
+    """Documents of the longest list."""
     return int(np.diff(offsets).max(initial=0))
 
 
@@ -274,42 +276,39 @@ def _relevant(metric: Metric, labels: Floats) -> Floats:
     return _unjudged(labels, labels >= metric.options["rel"])
 
 
-def _query_of(offsets: Offsets) -> NDArray[np.int64]:
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-
-
 def _places(offsets: Offsets) -> NDArray[np.int64]:
     return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
 
 
 def _sums(column: Floats, offsets: Offsets) -> Floats:
     known = np.nan_to_num(column, nan=0.0)
-    return np.bincount(_query_of(offsets), known, minlength=len(offsets) - 1).astype(np.float64)
+    return np.bincount(query_of(offsets), known, minlength=len(offsets) - 1).astype(np.float64)
 
 
 def _per_query_max(labels: Floats, offsets: Offsets) -> Floats:
     out = np.zeros(len(offsets) - 1)
-    np.maximum.at(out, _query_of(offsets), np.nan_to_num(labels, nan=0.0))
+    np.maximum.at(out, query_of(offsets), np.nan_to_num(labels, nan=0.0))
     return out
 
 
-def _inverse(x: Floats) -> Floats:
+def inverse(x: Floats) -> Floats:
+    """1 / x, and 0 where x is not above 0."""
     return np.divide(1.0, x, out=np.zeros_like(x), where=x > 0)
 
 
 def _reciprocal(metric: Metric, offsets: Offsets) -> Floats:
     """1 / rank, 0 beyond the cutoff."""
-    return np.asarray(_first_places(metric, offsets) / np.arange(1, _longest(offsets) + 1))
+    return np.asarray(_first_places(metric, offsets) / np.arange(1, longest_list(offsets) + 1))
 
 
 def _first_places(metric: Metric, offsets: Offsets) -> Floats:
-    longest = _longest(offsets)
+    longest = longest_list(offsets)
     return (np.arange(longest) < (longest if metric.k is None else metric.k)).astype(np.float64)
 
 
 def ideals(gain: Floats, offsets: Offsets, discount: Floats) -> Floats:
     """The largest sum of gain times discount of each query; unjudged documents gain nothing."""
-    query = _query_of(offsets)
+    query = query_of(offsets)
     known = np.nan_to_num(gain, nan=0.0)
     best = known[np.lexsort((-known, query))]
     return np.bincount(query, best * discount[_places(offsets)], minlength=len(offsets) - 1).astype(

@@ -167,6 +167,19 @@ def label_table(where: str, values: ArrayLike) -> Floats:
     return np.ascontiguousarray(table)
 
 
+def patience(where: str, rounds: object, valid: object) -> int | None:
+    """Rounds without a better validation metric after which a learner stops, or None."""
+    if rounds is None:
+        return None
+    checked = int(number(where, "early_stopping_rounds", rounds, low=1, integer=True))
+    if valid is None:
+        raise ValueError(
+            f"{where}: early_stopping_rounds={rounds} needs validation queries; "
+            "pass eval_set=, or leave it None"
+        )
+    return checked
+
+
 def depth(where: str, k: object) -> int:
     """A cutoff as the kernels take it: a positive integer, or -1 for the whole list."""
     if k is None:

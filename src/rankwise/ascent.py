@@ -171,12 +171,7 @@ class CoordinateAscent(Ranker):
             return int(_validate.number(where, name, getattr(self, name), low=1, integer=True))
 
         restarts, passes, n_steps = whole("n_restarts"), whole("max_iter"), whole("n_steps")
-        patience = None if self.early_stopping_rounds is None else whole("early_stopping_rounds")
-        if patience is not None and valid is None:
-            raise ValueError(
-                f"{where}: early_stopping_rounds={patience} needs validation queries; "
-                "pass eval_set=, or leave it None"
-            )
+        patience = _validate.patience(where, self.early_stopping_rounds, valid)
         tol = _validate.number(where, "tol", self.tol, low=0)
         alpha = _validate.number(where, "alpha", self.alpha, low=0)
         _validate.choice(where, "search", self.search, _SEARCHES)

@@ -354,14 +354,8 @@ class _Watch:
     def __init__(
         self, where: str, patience: int | None, metric: Metric, valid: Queries | None
     ) -> None:
-        if patience is not None:
-            _validate.number(where, "early_stopping_rounds", patience, low=1, integer=True)
-            if valid is None:
-                raise ValueError(
-                    f"{where}: early_stopping_rounds={patience} needs validation queries; "
-                    "pass eval_set=, or leave it None"
-                )
-        self.patience, self.metric, self.valid = patience, metric, valid
+        self.patience = _validate.patience(where, patience, valid)
+        self.metric, self.valid = metric, valid
         self.history: list[float] = []
         self.first_best = 0
 

@@ -728,6 +728,18 @@ def canonical_lists(queries: Queries) -> tuple[Queries, NDArray[np.int64] | None
     return lists, order
 
 
+def query_of(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of each document's query."""
+    return np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
+
+
+def _places_of(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each row went: row ``order[i]`` to row ``i``."""
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place
+
+
 def no_labels(n_docs: int) -> NDArray[np.float64]:
     """Labels of documents that nobody judged."""
     return np.full(n_docs, np.nan)
@@ -744,17 +756,13 @@ def gather_pairs(where: str, pairs: Pairs | None, groups: Groups) -> Pairs | Non
         )
     if groups.order is not None:
         pairs.checked(where, np.array([0, groups.n_docs]))  # rows of the input must exist
-        place = np.empty(groups.n_docs, np.int64)
-        place[groups.order] = np.arange(groups.n_docs)
-        pairs = pairs.moved(place)
+        pairs = pairs.moved(_places_of(groups.order))
     return pairs.checked(where, groups.offsets)
 
 
 def _placed(pairs: Pairs, order: NDArray[np.int64]) -> Pairs:
     """Pairs after the rows have been put in a new order, sorted again."""
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return pairs.moved(place).checked("Pairs", np.array([0, len(order)]))
+    return pairs.moved(_places_of(order)).checked("Pairs", np.array([0, len(order)]))
 
 
 def _pairs_of(queries: Queries, index: NDArray[np.int64]) -> Pairs:

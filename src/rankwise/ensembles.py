@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise import _validate
 from rankwise._estimator import Ranker
-from rankwise.data import Groups, Queries, canonical, group_rows
+from rankwise.data import Groups, Queries, canonical, query_of
 from rankwise.metrics import Metric, parse_metric
 from rankwise.recipes import make_ranker
 
@@ -147,7 +147,7 @@ class EnsembleRanker(Ranker):
         return self._mean([one.predict(X) for one in self.rankers_])
 
     def _score_lists(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
-        groups = group_rows(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)))
+        groups = Groups(offsets, np.arange(len(offsets) - 1))
         columns = [one.predict(X, qid=groups) for one in self.rankers_]
         if self.by == "rank":
             columns = [_places(column, groups) for column in columns]
@@ -265,8 +265,8 @@ class BaggedRanker(Ranker):
         return _weighted(self.weights_, [one.predict(X) for one in self.rankers_])
 
     def _score_lists(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
-        qid = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        return _weighted(self.weights_, [one.predict(X, qid=qid) for one in self.rankers_])
+        groups = Groups(offsets, np.arange(len(offsets) - 1))
+        return _weighted(self.weights_, [one.predict(X, qid=groups) for one in self.rankers_])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -356,7 +356,7 @@ def _spread(scores: Floats, queries: Queries) -> float:
 def _places(scores: Floats, groups: Groups) -> Floats:
     """``1 - (rank - 1/2) / n`` in input order; tied documents share the mean of their places."""
     grouped = groups.gather(scores)
-    query = np.repeat(np.arange(len(groups.sizes)), groups.sizes)
+    query = query_of(groups.offsets)
     order = np.lexsort((-grouped, query))
     ordered, which = grouped[order], query[order]
     new = np.r_[True, (ordered[1:] != ordered[:-1]) | (which[1:] != which[:-1])]

@@ -301,23 +301,9 @@ def run_experiment(
     -------
     Experiment
     """
-    if not folds:
-        raise ValueError("run_experiment: at least one fold is needed, got none")
     requests = [r if isinstance(r, Request) else parse_ranker(r) for r in rankers]
-    names = [r.text for r in requests]
-    if not requests or len(set(names)) != len(names):
-        raise ValueError(
-            "run_experiment: rankers must be different and at least one, "
-            f"got {', '.join(names) or 'none'}"
-        )
     measured = [parse_metric(m) for m in metrics]
-    ids = np.concatenate([f.test.ids for f in folds])
-    if len(np.unique(ids)) < len(ids):
-        raise ValueError(
-            "run_experiment: each query must be in the test part of one fold only, got repeated ids"
-        )
-    if not measured:
-        raise ValueError("run_experiment: at least one metric is needed, got none")
+    _check_plan(folds, requests, measured)
     by = parse_metric(select) if select is not None else measured[0]
     if method != "grid" or n_trials is not None:
         lacking = "tune=False" if not tune else "a fold without any"
@@ -327,40 +313,32 @@ def run_experiment(
                 f"got {lacking}; leave them out"
             )
     _check_missing(requests, folds)
-    draws = n_trials or N_TRIALS
 
     def size(request: Request, fold: Fold) -> int:
         """Fits of a ranker in a fold, for the progress."""
         if not tune or fold.valid is None:
             return 1
-        return draws if method != "grid" else len(list(request.combinations()))
+        return (n_trials or N_TRIALS) if method != "grid" else len(list(request.combinations()))
 
     total, done = sum(size(r, f) for r in requests for f in folds), 0
-    outcomes = []
-    for request in requests:
-        choices, scores, values = [], [], []
-        score_seconds = 0.0
-        for number, fold in enumerate(folds):
 
-            def step(i: int, n: int, text: str, number: int = number, done: int = done) -> None:
-                if progress is not None and i < n:
-                    which = f" (fold {number + 1}/{len(folds)})" if len(folds) > 1 else ""
-                    progress(done + i, total, text + which)
+    def chosen_in(request: Request, number: int) -> Choice:
+        nonlocal done
 
-            choice = choose(
-                request, fold.train, fold.valid, by,
-                tune=tune, method=method, n_trials=n_trials, random_state=random_state,
-                progress=step,
-            )  # fmt: skip
-            done += size(request, fold)
-            start = time.perf_counter()
-            y_score = choice.ranker.predict(fold.test)
-            score_seconds += time.perf_counter() - start
-            choices.append(choice)
-            scores.append(y_score)
-            values.append(evaluate(measured, fold.test.y, y_score, qid=fold.test.groups))
-        per_query = {str(m): np.concatenate([v[str(m)] for v in values]) for m in measured}
-        outcomes.append(Outcome(request.text, per_query, scores, choices, score_seconds))
+        def step(i: int, n: int, text: str) -> None:
+            if progress is not None and i < n:
+                which = f" (fold {number + 1}/{len(folds)})" if len(folds) > 1 else ""
+                progress(done + i, total, text + which)
+
+        fold = folds[number]
+        choice = choose(
+            request, fold.train, fold.valid, by,
+            tune=tune, method=method, n_trials=n_trials, random_state=random_state, progress=step,
+        )  # fmt: skip
+        done += size(request, fold)
+        return choice
+
+    outcomes = [_outcome(request, folds, measured, chosen_in) for request in requests]
     if progress is not None:
         progress(total, total, "done")
     chosen = any(c.tried > 1 for o in outcomes for c in o.choices)
@@ -369,8 +347,49 @@ def run_experiment(
         measured,
         by if chosen else None,
         [f.test.n_queries for f in folds],
-        ids,
+        np.concatenate([f.test.ids for f in folds]),
     )
+
+
+def _outcome(
+    request: Request,
+    folds: Sequence[Fold],
+    measured: Sequence[Metric],
+    chosen_in: Callable[[Request, int], Choice],
+) -> Outcome:
+    """One ranker chosen in every fold, and what it does on the test queries."""
+    choices, scores, values = [], [], []
+    score_seconds = 0.0
+    for number, fold in enumerate(folds):
+        choice = chosen_in(request, number)
+        start = time.perf_counter()
+        y_score = choice.ranker.predict(fold.test)
+        score_seconds += time.perf_counter() - start
+        choices.append(choice)
+        scores.append(y_score)
+        values.append(evaluate(measured, fold.test.y, y_score, qid=fold.test.groups))
+    per_query = {str(m): np.concatenate([v[str(m)] for v in values]) for m in measured}
+    return Outcome(request.text, per_query, scores, choices, score_seconds)
+
+
+def _check_plan(
+    folds: Sequence[Fold], requests: Sequence[Request], measured: Sequence[Metric]
+) -> None:
+    if not folds:
+        raise ValueError("run_experiment: at least one fold is needed, got none")
+    names = [r.text for r in requests]
+    if not requests or len(set(names)) != len(names):
+        raise ValueError(
+            "run_experiment: rankers must be different and at least one, "
+            f"got {', '.join(names) or 'none'}"
+        )
+    ids = np.concatenate([f.test.ids for f in folds])
+    if len(np.unique(ids)) < len(ids):
+        raise ValueError(
+            "run_experiment: each query must be in the test part of one fold only, got repeated ids"
+        )
+    if not measured:
+        raise ValueError("run_experiment: at least one metric is needed, got none")
 
 
 def _check_missing(requests: Sequence[Request], folds: Sequence[Fold]) -> None:

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise import _orders, _validate
 from rankwise._loss import Summand
-from rankwise._swaps import FORMS, SwapForm, kernel, swap_form
+from rankwise._swaps import FORMS, SwapForm, kernel, longest_list, swap_form
 from rankwise._text import call_text
 from rankwise.metrics import Metric, parse_metric
 
@@ -352,7 +352,7 @@ class LambdaLoss(RankedPairForces):
         options = {**self._options(), **self._sample()}
         if self.kind == "ndcg1":
             return kernel(form, offsets, weights, weights="own", **options)
-        longest = int(np.diff(offsets).max(initial=0))
+        longest = longest_list(offsets)
         discount = self.metric.discounts(longest + 2)
         distance = np.zeros(longest + 1)  # by distance; 0 is no pair
         distance[1:] = discount[:longest] - discount[1 : longest + 1]
@@ -403,7 +403,7 @@ class ARPLoss(PairForces):
         _validate.choice("ARPLoss", "kind", self.kind, ("arp2", "arp1"))
 
     def _kernel(self, labels: Floats, offsets: NDArray[np.int64], weights: Floats | None) -> Any:
-        longest = int(np.diff(offsets).max(initial=0))
+        longest = longest_list(offsets)
         form = SwapForm("constant", labels, np.ones(longest), np.ones(len(offsets) - 1))
         kind = "own" if self.kind == "arp1" else "change"
         return kernel(form, offsets, weights, sigma=self.sigma, weights=kind)

@@ -481,6 +481,7 @@ class RankSVM(_Linear):
 
 
 def check_labels(where: str, train: Queries, loss: Any) -> None:
+    """Refuses lists in which the loss finds no order to learn."""
     if train.pairs is not None:
         if len(train.pairs) == 0:
             raise ValueError(f"{where}: pairs must hold at least one pair, got none")

@@ -40,7 +40,7 @@ from rankwise._estimator import Ranker
 from rankwise._progress import Progress
 from rankwise._text import parse_call
 from rankwise._transforms import TRANSFORMS, chunks, fit_table, transformed
-from rankwise.data import Pairs, Queries, row_hashes
+from rankwise.data import Pairs, Queries, query_of, row_hashes
 from rankwise.losses import pairs_for, parse_loss
 from rankwise.metrics import Metric, parse_metric
 
@@ -373,7 +373,7 @@ class NeuralRanker(Ranker):
         architecture = Architecture.parse(self.architecture_, len(self.weights_))
         score = networks.scorer(architecture, self.weights_)
         hashes = row_hashes(X)
-        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        query = query_of(offsets)
         order = np.lexsort((hashes, query))
         lists = [order[a:b] for a, b in pairwise(offsets.tolist()) if b > a]
         with networks.threads(_n_threads(self.n_jobs)) if run is None else nullcontext(run) as on:
@@ -415,13 +415,7 @@ class NeuralRanker(Ranker):
             )
         if self.n_jobs not in (None, -1):
             number("n_jobs", low=1, integer=True)
-        if self.early_stopping_rounds is not None:
-            number("early_stopping_rounds", low=1, integer=True)
-            if valid is None:
-                raise ValueError(
-                    f"{where}: early_stopping_rounds={self.early_stopping_rounds} needs validation "
-                    "queries; pass eval_set=, or leave it None"
-                )
+        _validate.patience(where, self.early_stopping_rounds, valid)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

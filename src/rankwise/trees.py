@@ -611,20 +611,14 @@ class TreeRanker(Ranker):
                 f"{where}: learning_rate must be one number with boosting='dart', since LightGBM "
                 "forgets the weights of its trees when the rate changes, got a schedule"
             )
-        if self.early_stopping_rounds is None:
-            return
-        self._number(where, "early_stopping_rounds", low=1, integer=True)
-        if self.boosting == "dart":
+        if self.early_stopping_rounds is not None and self.boosting == "dart":
+            self._number(where, "early_stopping_rounds", low=1, integer=True)
             raise ValueError(
                 f"{where}: early_stopping_rounds={self.early_stopping_rounds} needs a best round, "
                 "and DART has none, since later rounds rescale earlier trees; leave it None and "
                 "choose n_estimators"
             )
-        if valid is None:
-            raise ValueError(
-                f"{where}: early_stopping_rounds={self.early_stopping_rounds} needs validation "
-                "queries; pass eval_set=, or leave it None"
-            )
+        _validate.patience(where, self.early_stopping_rounds, valid)
 
     def _rates(self) -> list[float]:
         """The learning rate of each round."""

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from rankwise import _validate
 from rankwise._study import Study, described
 from rankwise._text import words
-from rankwise.data import Queries
+from rankwise.data import Queries, query_of
 from rankwise.metrics import Metric, parse_metric
 from rankwise.recipes import Given, Request, parse_ranker
 from rankwise.space import Range, checked_space
@@ -748,10 +748,10 @@ def _split(where: str, train: Queries, cv: Any) -> list[Part]:
     splitter = 5 if cv is None else cv
     if not hasattr(splitter, "split"):
         splitter = QueryKFold(int(_validate.number(where, "cv", splitter, low=2, integer=True)))
-    query_of = np.repeat(np.arange(train.n_queries), train.sizes)
+    query = query_of(train.offsets)
     parts = []
     for rows, tested in splitter.split(train.X, train.y, train.qid):
-        inside, outside = np.unique(query_of[rows]), np.unique(query_of[tested])
+        inside, outside = np.unique(query[rows]), np.unique(query[tested])
         if np.isin(outside, inside).any() or train.sizes[outside].sum() != len(tested):
             raise ValueError(
                 f"{where}: cv must not cut queries apart, got {type(splitter).__name__}, which does; "
