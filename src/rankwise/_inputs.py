@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise import _validate
 from rankwise.data import Groups, Queries, group_rows
@@ -36,6 +37,12 @@ def features_of(where: str, X: Any) -> tuple[Any, list[str] | None]:
     values = features.to_numpy()
     # As in scikit-learn, only text names a feature; pandas numbers columns that have no name.
     return values, columns if all(isinstance(c, str) for c in columns) else None
+
+
+def column_of(X: Any, j: int) -> NDArray[np.float64]:
+    """One feature of a checked matrix, dense or CSR."""
+    values = X[:, [j]].toarray().ravel() if hasattr(X, "nnz") else X[:, j]
+    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def qid_of(X: Any) -> Any:

@@ -265,7 +265,7 @@ class ArrayKernel:
         self, s: Floats, values: bool = True, n_threads: int = 0
     ) -> tuple[Floats, Floats, Floats]:
         """Values per query, gradient and curvature per document at ``s``."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define evaluate(s, values, n_threads)")
 
     def evaluate_linear(
         self, features: Any, w: Floats, shift: float = 0.0, n_threads: int = 0
@@ -281,7 +281,7 @@ class ConvexArrayKernel(ArrayKernel):
 
     def product(self, v: Floats, n_threads: int = 0) -> Floats:
         """Hessian at the scores last evaluated, times v."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define product(v, n_threads)")
 
     def product_linear(
         self, features: Any, u: Floats, shift: float = 0.0, n_threads: int = 0

@@ -29,9 +29,10 @@ from sklearn.utils import check_random_state
 
 from rankwise import _core, _validate
 from rankwise._estimator import Ranker
+from rankwise._inputs import column_of
 from rankwise._metric import SPECS
 from rankwise._progress import Progress
-from rankwise.boosting import _column, _Target, _threads
+from rankwise.boosting import _Target, _threads
 from rankwise.data import Queries
 from rankwise.metrics import Metric, parse_metric
 
@@ -281,7 +282,7 @@ class _Lines:
                 f"{where}: some feature must differ inside some query, got {self.d} features that "
                 "are constant in each; there is no order to learn"
             )
-        self.columns = {int(j): _column(train.X, int(j)) * self.inverse[j] for j in self.useful}
+        self.columns = {int(j): column_of(train.X, int(j)) * self.inverse[j] for j in self.useful}
         options = metric.options
         self.ties = "average" if options["ties"] == "together" else options["ties"]
         spec = SPECS[metric.name]

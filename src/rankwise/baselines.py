@@ -25,6 +25,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from rankwise import _validate
 from rankwise._estimator import Ranker, query_weights
+from rankwise._inputs import column_of
 from rankwise.data import Queries, mix, row_hashes
 from rankwise.metrics import Metric, parse_metric
 
@@ -171,9 +172,8 @@ def _column(feature: object, train: Queries) -> int:
     )
 
 
-def _feature_scores(X: Any, column: int, sign: float) -> NDArray[np.float64]:
-    values = X[:, [column]].toarray().ravel() if hasattr(X, "nnz") else X[:, column]
-    y_score = values.astype(np.float64) * sign
+def _feature_scores(X: Any, feature: int, sign: float) -> NDArray[np.float64]:
+    y_score = column_of(X, feature) * sign
     return np.where(np.isnan(y_score), -np.finfo(np.float64).max, y_score)
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise import _core, _validate
+from rankwise._inputs import column_of
 from rankwise.data import Queries, canonical
 
 # Places of the sorted values of a feature that its bins are cut from, for each bin: a bin holds
@@ -234,8 +235,8 @@ def _again(
 
 def _check_categories(X: Any, categorical: tuple[int, ...]) -> None:
     for j in categorical:
-        column = X[:, [j]].toarray()[:, 0] if hasattr(X, "nnz") else X[:, j]
-        known = column[~np.isnan(column)]
+        values = column_of(X, j)
+        known = values[~np.isnan(values)]
         bad = np.flatnonzero((known < 0) | (known != np.floor(known)) | (known >= 2**31))
         if len(bad):
             raise ValueError(

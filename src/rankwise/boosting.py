@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise import _core, _validate
 from rankwise._estimator import Ranker, query_weights
+from rankwise._inputs import column_of
 from rankwise._progress import Progress
 from rankwise.data import Queries
 from rankwise.metrics import Metric, parse_metric
@@ -198,7 +199,7 @@ class RankBoost(Ranker):
         scores = np.zeros(X.shape[0])
         for feature in np.unique(self.features_):
             thresholds, steps, missing = self.steps(int(feature))
-            column = _column(X, int(feature))
+            column = column_of(X, int(feature))
             # The sums by thresholds passed, and one more for what is missing.
             sums = np.append(steps, missing)
             place = np.searchsorted(thresholds, column, side="left")
@@ -296,7 +297,7 @@ class _Bins:
         self.bins = np.empty((d, n), kind)
         self.thresholds: list[Floats] = []
         for j in range(d):
-            column = _column(X, j)
+            column = column_of(X, j)
             if order is not None:
                 column = column[order]
             cuts = _thresholds(column, max_bin) if like is None else like.thresholds[j]
@@ -335,11 +336,6 @@ def _thresholds(column: Floats, max_bin: int) -> Floats:
     middle = low / 2 + high / 2
     # Between neighbouring numbers there is none: x > low is then what tells them apart.
     return np.where((middle > low) & (middle < high), middle, low)
-
-
-def _column(X: Any, j: int) -> Floats:
-    values = X[:, [j]].toarray().ravel() if hasattr(X, "nnz") else X[:, j]
-    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def _threads(where: str, n_jobs: int | None) -> int:
@@ -507,7 +503,7 @@ class AdaRank(Ranker):
         target = _Target(where, objective, train)
         values = np.stack(
             [
-                target.values(sign * _column(train.X, j))
+                target.values(sign * column_of(train.X, j))
                 for j in range(train.n_features)
                 for sign in signs
             ]
@@ -533,13 +529,13 @@ class AdaRank(Ranker):
                 barred[feature] = self.repeats != "any"
                 alpha = sign * float(np.arctanh(np.clip(mean[pick], -_LARGEST_R, _LARGEST_R)))
                 chosen.append((feature, alpha))
-                scores += alpha * _column(train.X, feature)
+                scores += alpha * column_of(train.X, feature)
                 now = target.values(scores)
                 history.append(target.mean(now))
                 if history[done] > history[best] + tol:
                     best = done
                 if valid is not None:
-                    shown += alpha * _column(valid.X, feature)
+                    shown += alpha * column_of(valid.X, feature)
                 progress(done + 1, rounds, f"adarank, {objective} {history[-1]:.4f}")
                 if watch.stops(shown) or done - best >= patience:
                     break
