@@ -644,3 +644,24 @@ def test_verbose_shows_epochs(course, capsys, monkeypatch):
     monkeypatch.undo()
     fitted(train)
     assert capsys.readouterr() == ("", "")
+
+
+def test_networks_on_the_command_line(tmp_path, capsys, monkeypatch):
+    from rankwise.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    queries = rw.make_queries(n_queries=40)
+    for name, part in {"train": range(20), "valid": range(20, 30), "test": range(30, 40)}.items():
+        rw.write_letor(queries.take(part), f"{name}.txt")
+    for recipe in ("listnet_mlp", "context"):
+        request = f"{recipe}(hidden=(8, 8), n_epochs=3, dropout=0.0, learning_rate=0.01)"
+        words = ["train", "train.txt", "--ranker", request, "--valid", "valid.txt"]
+        assert main([*words, "--output", "m.rw"]) == 0
+        assert main(["predict", "m.rw", "test.txt", "--output", "scores.txt"]) == 0
+        test = rw.read_letor("test.txt")
+        expected = rw.load("m.rw").predict(test)
+        np.testing.assert_allclose(np.loadtxt("scores.txt"), test.in_input_order(expected))
+    rankers = f"random,{request}"
+    files = ["compare", "train.txt", "--valid", "valid.txt", "--test", "test.txt"]
+    assert main([*files, "--rankers", rankers, "--metrics", "ndcg@5"]) == 0
+    assert "context(hidden=(8, 8)" in capsys.readouterr().out

@@ -86,7 +86,7 @@ def bin_queries(
     Parameters
     ----------
     queries : Queries
-        With labels; weights are kept.
+        With labels (NaN where there is none); weights and pairs are kept.
     max_bin : int
         Most bins of a feature, at least 2. Missing values have a bin of their own.
     categorical : sequence of int or str, optional
@@ -107,8 +107,8 @@ def bin_queries(
     TypeError
         If ``queries`` is no Queries.
     ValueError
-        For missing labels, a feature that does not exist, or categories that are no integers of
-        at least 0.
+        For negative labels, infinite features, a feature that does not exist, or categories that
+        are no integers of at least 0.
 
     Notes
     -----
@@ -130,18 +130,22 @@ def bin_queries(
             "make one by Queries.from_arrays(X, y, qid)"
         )
     _validate.labels(where, queries.y)
+    features = _validate.matrix(
+        where, queries.X, n_features=None if like is None else like.queries.n_features
+    )
     if like is not None:
-        _validate.matrix(where, queries.X, n_features=like.queries.n_features)
         chosen, max_bin = like.categorical, like.max_bin
     else:
         names = None if queries.feature_names is None else list(queries.feature_names)
         chosen = feature_numbers(where, "categorical", categorical, queries.n_features, names)
         max_bin = int(_validate.number(where, "max_bin", max_bin, low=2, integer=True))
     threads = n_threads(n_jobs, queries.n_docs * queries.n_features)
-    return in_bins(canonical(replace(queries, order=None)), max_bin, chosen, like, threads)
+    lists = canonical(replace(queries, X=features, order=None))
+    return in_bins(where, lists, max_bin, chosen, like, threads)
 
 
 def in_bins(
+    where: str,
     queries: Queries,
     max_bin: int,
     categorical: tuple[int, ...],
@@ -149,7 +153,7 @@ def in_bins(
     threads: int,
 ) -> BinnedQueries:
     """Checked queries in canonical order, in bins."""
-    _check_categories(queries.X, categorical)
+    _check_categories(where, queries.X, categorical)
     params = {**dataset_params(max_bin), "num_threads": threads, "verbosity": -1}
     edges = _edges(queries.X, max_bin, categorical, params) if like is None else like.data
     columns = _by_columns(queries.X)
@@ -230,17 +234,17 @@ def _again(
     queries: Queries, max_bin: int, categorical: tuple[int, ...], like: BinnedQueries | None
 ) -> BinnedQueries:
     """Bins do not depend on threads, so a copy (joblib's, say) makes its own."""
-    return in_bins(queries, max_bin, categorical, like, 1)
+    return in_bins("bin_queries", queries, max_bin, categorical, like, 1)
 
 
-def _check_categories(X: Any, categorical: tuple[int, ...]) -> None:
+def _check_categories(where: str, X: Any, categorical: tuple[int, ...]) -> None:
     for j in categorical:
         values = column_of(X, j)
         known = values[~np.isnan(values)]
         bad = np.flatnonzero((known < 0) | (known != np.floor(known)) | (known >= 2**31))
         if len(bad):
             raise ValueError(
-                f"categorical feature {j} must hold integers from 0 below 2**31, or NaN, got "
+                f"{where}: categorical feature {j} must hold integers from 0 below 2**31, or NaN, got "
                 f"{known[bad[0]]:g}; number the categories from 0, most frequent first"
             )
 

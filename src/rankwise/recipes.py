@@ -312,6 +312,22 @@ RECIPES: dict[str, Recipe] = {
             ranges=_TREE_RANGES,
         ),
         Recipe(
+            "dart",
+            "listwise: LambdaMART that drops some of the earlier trees in each round",
+            "Vinayak & Gilad-Bachrach 2015, AISTATS",
+            _trees("lambdarank", boosting="dart"),
+            {
+                "loss": ("lambdarank", "lambdarank(normalize='both')"),
+                "num_leaves": (7, 15, 31),
+                "learning_rate": (0.1,),
+                "n_estimators": (200,),
+                "subsample": (0.8,),
+                "colsample_bytree": (0.8,),
+            },
+            missing=True,
+            ranges={**_TREE_RANGES, "drop_rate": Range(0.02, 0.3, log=True)},
+        ),
+        Recipe(
             "ranknet_mlp",
             "pairwise: two-layer network, logistic loss on score differences",
             "Burges et al. 2005, ICML",

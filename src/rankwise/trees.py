@@ -374,7 +374,7 @@ class TreeRanker(Ranker):
         max_bin, categorical = self._bins_wanted(where, lists)
         threads = self._threads(lists.X.shape)
         if not isinstance(train, BinnedQueries):
-            train = in_bins(lists, max_bin, categorical, None, threads)
+            train = in_bins(where, lists, max_bin, categorical, None, threads)
         found = {"max_bin": train.max_bin, "categorical": list(train.categorical)}
         for name, own in (("max_bin", max_bin), ("categorical", list(categorical))):
             if found[name] != own:
@@ -389,7 +389,9 @@ class TreeRanker(Ranker):
                     "make it by bin_queries(valid, like=train)"
                 )
             return train, valid
-        return train, valid if valid is None else in_bins(valid, max_bin, (), train, threads)
+        return train, valid if valid is None else in_bins(
+            where, valid, max_bin, categorical, train, threads
+        )
 
     def _bins_wanted(self, where: str, lists: Queries) -> tuple[int, tuple[int, ...]]:
         """What the bins of a feature depend on: their largest number, and which are categories."""
@@ -405,6 +407,11 @@ class TreeRanker(Ranker):
             raise TypeError(
                 f"{where}: init_model must be a fitted ranker of rankwise, "
                 f"got {type(init_model).__name__}"
+            )
+        if init_model is not None and init_model._looks_at_lists():
+            raise ValueError(
+                f"{where}: init_model must score documents one by one, got a "
+                f"{type(init_model).__name__} that looks at lists; give its scores as init_score="
             )
         if not (self.warm_start and hasattr(self, "model_text_")):
             return 0
