@@ -17,6 +17,8 @@ void bind_scoring(nb::module_& m);
 void bind_weak(nb::module_& m);
 void bind_network(nb::module_& m);
 void bind_maps(nb::module_& m);
+void bind_aggregate(nb::module_& m);
+void bind_correlation(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() =
@@ -37,4 +39,6 @@ NB_MODULE(_core, m) {
     bind_weak(m);
     bind_network(m);
     bind_maps(m);
+    bind_aggregate(m);
+    bind_correlation(m);
 }

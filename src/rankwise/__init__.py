@@ -9,6 +9,27 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rankwise.aggregate import AGGREGATORS as AGGREGATORS
+    from rankwise.aggregate import RankLists as RankLists
+    from rankwise.aggregate import borda as borda
+    from rankwise.aggregate import comb_anz as comb_anz
+    from rankwise.aggregate import comb_max as comb_max
+    from rankwise.aggregate import comb_med as comb_med
+    from rankwise.aggregate import comb_min as comb_min
+    from rankwise.aggregate import comb_mnz as comb_mnz
+    from rankwise.aggregate import comb_sum as comb_sum
+    from rankwise.aggregate import condorcet as condorcet
+    from rankwise.aggregate import copeland as copeland
+    from rankwise.aggregate import isr as isr
+    from rankwise.aggregate import log_isr as log_isr
+    from rankwise.aggregate import markov_chain as markov_chain
+    from rankwise.aggregate import mc1 as mc1
+    from rankwise.aggregate import mc2 as mc2
+    from rankwise.aggregate import mc3 as mc3
+    from rankwise.aggregate import mc4 as mc4
+    from rankwise.aggregate import normalise_scores as normalise_scores
+    from rankwise.aggregate import pairwise_preferences as pairwise_preferences
+    from rankwise.aggregate import rrf as rrf
     from rankwise.ascent import CoordinateAscent as CoordinateAscent
     from rankwise.baselines import FeatureRanker as FeatureRanker
     from rankwise.baselines import PointwiseRanker as PointwiseRanker
@@ -139,6 +160,29 @@ if TYPE_CHECKING:
 
 # module -> public names; the one list of what rankwise offers.
 _PUBLIC = {
+    "aggregate": [
+        "AGGREGATORS",
+        "RankLists",
+        "borda",
+        "comb_anz",
+        "comb_max",
+        "comb_med",
+        "comb_min",
+        "comb_mnz",
+        "comb_sum",
+        "condorcet",
+        "copeland",
+        "isr",
+        "log_isr",
+        "markov_chain",
+        "mc1",
+        "mc2",
+        "mc3",
+        "mc4",
+        "normalise_scores",
+        "pairwise_preferences",
+        "rrf",
+    ],
     "ascent": ["CoordinateAscent"],
     "baselines": ["FeatureRanker", "PointwiseRanker", "RandomRanker"],
     "bins": ["BinnedQueries", "bin_queries"],
