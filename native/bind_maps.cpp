@@ -65,8 +65,19 @@ void kernel_into(const Points<T>& points, In2<S> X, Out2<T> out, const std::stri
         f.offset = offset->data();
     }
     nb::gil_scoped_release release;
-    kernel_matrix(X.data(), static_cast<int64_t>(X.shape(0)), points, kind, f, out.data(),
-                  n_threads);
+    kernel_matrix(X.data(), static_cast<int64_t>(X.shape(0)), points, kind, Fill::kAll, f,
+                  out.data(), n_threads);
+}
+
+template <class T>
+void multiply_into(const Points<T>& points, In2<T> X, Out2<T> out, bool upper, int n_threads) {
+    if (X.shape(1) != static_cast<size_t>(points.d()))
+        throw nb::value_error("X must have as many columns as the points");
+    if (out.shape(0) != X.shape(0) || out.shape(1) != static_cast<size_t>(points.n()))
+        throw nb::value_error("out must have a row per row of X and a column per point");
+    nb::gil_scoped_release release;
+    kernel_matrix(X.data(), static_cast<int64_t>(X.shape(0)), points, Sum::kProduct,
+                  upper ? Fill::kUpper : Fill::kAll, Finish<T>{}, out.data(), n_threads);
 }
 
 template <class T>
@@ -87,6 +98,10 @@ void bind_points(nb::module_& m, const char* name) {
     points.def("kernel", &kernel_into<T, float>, "X"_a.noconvert(), "out"_a.noconvert(), "sum"_a,
                "shape"_a, "scale"_a = 1.0, "shift"_a = 0.0, "degree"_a = 1,
                "offset"_a.noconvert() = nb::none(), "n_threads"_a = 0, doc);
+    points.def("multiply", &multiply_into<T>, "X"_a.noconvert(), "out"_a.noconvert(),
+               "upper"_a = false, "n_threads"_a = 0,
+               "Products of every row of X and every point, which may be the columns of an upper "
+               "triangular matrix.");
 }
 
 }  // namespace

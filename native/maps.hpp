@@ -3,25 +3,37 @@
 // Each entry is a sum over the features (of products, squared or absolute differences, ...) and a
 // function of that sum. The sum runs over the features in order, for eight points (float: sixteen)
 // and six rows at a time, all in registers. So an entry depends on its row and its point alone:
-// equal rows get equal bits wherever they stand, on any machine and for any number of threads. The
-// function is applied to a row's entries while they are in the cache.
+// equal rows get equal bits wherever they stand and for any number of threads. (BLAS promises no
+// such thing: what it does with a row may depend on the rows beside it.) The function is applied to
+// a row's entries while they are in the cache.
+//
+// Here multiplications and additions are fused where the machine can (twice as fast for products),
+// so another kind of machine may round differently; one machine never does.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "lanes.hpp"
 #include "parallel.hpp"
-#include "simd.hpp"
 #include "vecmath.hpp"
 
 namespace rankwise {
 
 constexpr int kRows = 6;                  // rows summed at a time
-constexpr int64_t kTileRows = 48;         // rows packed at a time
+constexpr int64_t kTileRows = 192;        // rows packed at a time
+constexpr int64_t kDepth = 512;           // features summed at a time
 constexpr int64_t kGroupBytes = 1 << 17;  // points worked on at a time: half of a small L2 cache
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__) && \
+    !defined(RANKWISE_NO_CLONES)
+#define RANKWISE_FUSED_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define RANKWISE_FUSED_CLONES
+#endif
 
 // What is summed over the features.
 enum class Sum { kProduct, kSquare, kAbsolute, kChiSquare };
@@ -77,13 +89,18 @@ RANKWISE_INLINE void add_term(const V& x, const V& b, V& sum) {
     }
 }
 
-// sums[r * width + lane] of six rows, packed feature by feature, and one panel: twelve vectors of
-// sums, which with the two of the panel and a row's number fill sixteen registers.
+// Adds to sums[r * width + lane], of six rows, packed feature by feature, and one panel: twelve
+// vectors of sums, which with the two of the panel and a row's number fill sixteen registers.
 template <Sum kind, class T>
 RANKWISE_INLINE void panel_sums(const T* rows, const T* panel, int64_t d, T* sums) {
     typedef typename Wide<T>::Vec V;
     constexpr int lanes = Wide<T>::kLanes;
-    V s0[kRows] = {}, s1[kRows] = {};
+    V s0[kRows], s1[kRows];
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+        std::memcpy(&s0[r], sums + r * 2 * lanes, sizeof(V));
+        std::memcpy(&s1[r], sums + r * 2 * lanes + lanes, sizeof(V));
+    }
     for (int64_t k = 0; k < d; ++k) {
         V b0, b1;
         std::memcpy(&b0, panel + k * 2 * lanes, sizeof b0);
@@ -102,28 +119,44 @@ RANKWISE_INLINE void panel_sums(const T* rows, const T* panel, int64_t d, T* sum
     }
 }
 
+// Which numbers of a point can differ from 0: all, or those up to its own place (the columns of an
+// upper triangular matrix).
+enum class Fill { kAll, kUpper };
+
 // The sums of one packed tile of rows and the panels [first, last), into out (row length `stride`).
 template <Sum kind, class T>
 RANKWISE_INLINE void tile_sums(const T* packed, int64_t n_rows, const Points<T>& points,
-                               int64_t first, int64_t last, T* out, int64_t stride) {
+                               int64_t first, int64_t last, Fill fill, T* out, int64_t stride) {
     constexpr int64_t width = Points<T>::kWidth;
+    const int64_t d = points.d();
     T sums[kRows * width];
-    for (int64_t i = 0; i < n_rows; i += kRows)
-        for (int64_t p = first; p < last; ++p) {
-            panel_sums<kind>(packed + i * points.d(), points.panel(p), points.d(), sums);
-            const int64_t wanted = std::min(width, points.n() - p * width);
-            const int64_t here = std::min<int64_t>(kRows, n_rows - i);
-            for (int64_t r = 0; r < here; ++r)
-                std::memcpy(out + (i + r) * stride + p * width, sums + r * width,
-                            sizeof(T) * wanted);
-        }
+    for (int64_t from = 0; from == 0 || from < d; from += kDepth)
+        for (int64_t i = 0; i < n_rows; i += kRows)
+            for (int64_t p = first; p < last; ++p) {
+                const int64_t limit = fill == Fill::kAll ? d : std::min(d, (p + 1) * width);
+                const int64_t depth = std::min(kDepth, limit - from);
+                if (from > 0 && depth <= 0) continue;
+                const size_t bytes = sizeof(T) * std::min(width, points.n() - p * width);
+                const int64_t here = std::min<int64_t>(kRows, n_rows - i);
+                T* to = out + i * stride + p * width;
+                if (from == 0)
+                    std::memset(sums, 0, sizeof sums);
+                else
+                    for (int64_t r = 0; r < here; ++r)
+                        std::memcpy(sums + r * width, to + r * stride, bytes);
+                panel_sums<kind>(packed + i * d + from * kRows, points.panel(p) + from * width,
+                                 depth, sums);
+                for (int64_t r = 0; r < here; ++r)
+                    std::memcpy(to + r * stride, sums + r * width, bytes);
+            }
 }
 
 // Attributes for several instruction sets do not go well with templates: one plain function each.
-#define RANKWISE_SUMS(name, kind, T)                                                        \
-    RANKWISE_CLONES static void name(const T* packed, int64_t n, const Points<T>& points,   \
-                                     int64_t first, int64_t last, T* out, int64_t stride) { \
-        tile_sums<kind>(packed, n, points, first, last, out, stride);                       \
+#define RANKWISE_SUMS(name, kind, T)                                                            \
+    RANKWISE_FUSED_CLONES static void name(const T* packed, int64_t n, const Points<T>& points, \
+                                           int64_t first, int64_t last, Fill fill, T* out,      \
+                                           int64_t stride) {                                    \
+        tile_sums<kind>(packed, n, points, first, last, fill, out, stride);                     \
     }
 RANKWISE_SUMS(sums_of_products, Sum::kProduct, double)
 RANKWISE_SUMS(sums_of_products, Sum::kProduct, float)
@@ -137,16 +170,16 @@ RANKWISE_SUMS(sums_of_chi_squares, Sum::kChiSquare, float)
 
 template <class T>
 void sums_of_tile(Sum kind, const T* packed, int64_t n, const Points<T>& points, int64_t first,
-                  int64_t last, T* out, int64_t stride) {
+                  int64_t last, Fill fill, T* out, int64_t stride) {
     switch (kind) {
         case Sum::kProduct:
-            return sums_of_products(packed, n, points, first, last, out, stride);
+            return sums_of_products(packed, n, points, first, last, fill, out, stride);
         case Sum::kSquare:
-            return sums_of_squares(packed, n, points, first, last, out, stride);
+            return sums_of_squares(packed, n, points, first, last, fill, out, stride);
         case Sum::kAbsolute:
-            return sums_of_absolutes(packed, n, points, first, last, out, stride);
+            return sums_of_absolutes(packed, n, points, first, last, fill, out, stride);
         case Sum::kChiSquare:
-            return sums_of_chi_squares(packed, n, points, first, last, out, stride);
+            return sums_of_chi_squares(packed, n, points, first, last, fill, out, stride);
     }
 }
 
@@ -232,20 +265,20 @@ RANKWISE_INLINE void finish_row(const Finish<T>& f, T* x, int64_t n, T* second, 
     }
 }
 
-RANKWISE_CLONES static void finish(const Finish<double>& f, double* x, int64_t n, double* second,
-                                   const double* offset) {
+RANKWISE_FUSED_CLONES static void finish(const Finish<double>& f, double* x, int64_t n,
+                                         double* second, const double* offset) {
     finish_row(f, x, n, second, offset);
 }
-RANKWISE_CLONES static void finish(const Finish<float>& f, float* x, int64_t n, float* second,
-                                   const float* offset) {
+RANKWISE_FUSED_CLONES static void finish(const Finish<float>& f, float* x, int64_t n, float* second,
+                                         const float* offset) {
     finish_row(f, x, n, second, offset);
 }
 
-// Rows [begin, end) of X against all points; `out` begins at row `begin`. With the pair of cosine
-// and sine, the sines follow the cosines in each row.
+// Rows [begin, end) of X against all points; `out` begins at row `begin` (and may be X itself).
+// With the pair of cosine and sine, the sines follow the cosines in each row.
 template <class T, class S>
 void kernel_tile(const S* X, int64_t begin, int64_t end, const Points<T>& points, Sum kind,
-                 const Finish<T>& f, T* out, std::vector<T>& packed) {
+                 Fill fill, const Finish<T>& f, T* out, std::vector<T>& packed) {
     const int64_t d = points.d(), n = points.n(), n_rows = end - begin;
     const int64_t stride = f.shape == Shape::kCosineSine ? 2 * n : n;
     constexpr int64_t width = Points<T>::kWidth;
@@ -256,11 +289,11 @@ void kernel_tile(const S* X, int64_t begin, int64_t end, const Points<T>& points
             packed[(i / kRows * d + k) * kRows + i % kRows] =
                 static_cast<T>(X[(begin + i) * d + k]);
     const int64_t n_panels = (n + width - 1) / width;
-    const int64_t panel_bytes = d * width * static_cast<int64_t>(sizeof(T));
+    const int64_t panel_bytes = std::min(d, kDepth) * width * static_cast<int64_t>(sizeof(T));
     const int64_t group = std::max<int64_t>(1, kGroupBytes / std::max<int64_t>(panel_bytes, 1));
     for (int64_t first = 0; first < n_panels; first += group) {
         const int64_t last = std::min(first + group, n_panels);
-        sums_of_tile(kind, packed.data(), n_rows, points, first, last, out, stride);
+        sums_of_tile(kind, packed.data(), n_rows, points, first, last, fill, out, stride);
         const int64_t from = first * width, here = std::min(last * width, n) - from;
         for (int64_t i = 0; i < n_rows; ++i) {
             T* row = out + i * stride + from;
@@ -270,14 +303,14 @@ void kernel_tile(const S* X, int64_t begin, int64_t end, const Points<T>& points
 }
 
 template <class T, class S>
-void kernel_matrix(const S* X, int64_t n_rows, const Points<T>& points, Sum kind,
+void kernel_matrix(const S* X, int64_t n_rows, const Points<T>& points, Sum kind, Fill fill,
                    const Finish<T>& f, T* out, int n_threads) {
     const int64_t stride = points.n() * (f.shape == Shape::kCosineSine ? 2 : 1);
     const int64_t tiles = (n_rows + kTileRows - 1) / kTileRows;
     parallel_for(tiles, n_rows * points.n() * (points.d() + 8), n_threads, [&](int64_t tile) {
         thread_local std::vector<T> packed;
         const int64_t begin = tile * kTileRows, end = std::min(begin + kTileRows, n_rows);
-        kernel_tile(X, begin, end, points, kind, f, out + begin * stride, packed);
+        kernel_tile(X, begin, end, points, kind, fill, f, out + begin * stride, packed);
     });
 }
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rankwise.aggregate import normalise_scores as normalise_scores
     from rankwise.aggregate import pairwise_preferences as pairwise_preferences
     from rankwise.aggregate import rrf as rrf
+    from rankwise.approximation import MapQuality as MapQuality
+    from rankwise.approximation import map_quality as map_quality
     from rankwise.ascent import CoordinateAscent as CoordinateAscent
     from rankwise.baselines import FeatureRanker as FeatureRanker
     from rankwise.baselines import PointwiseRanker as PointwiseRanker
@@ -183,6 +185,7 @@ _PUBLIC = {
         "pairwise_preferences",
         "rrf",
     ],
+    "approximation": ["MapQuality", "map_quality"],
     "ascent": ["CoordinateAscent"],
     "baselines": ["FeatureRanker", "PointwiseRanker", "RandomRanker"],
     "bins": ["BinnedQueries", "bin_queries"],

@@ -170,7 +170,7 @@ class LinearProblem:
         total = self.factor * float(curvature.sum())
         if self.has_intercept:
             out[d, d] = total if total > 0 else 1.0
-        rows, offsets = _sample(self.lists, curvature)
+        rows, offsets = _sample(self.lists, curvature, self._sample_size())
         if len(rows) > 0:
             c = curvature[rows] * (total / curvature[rows].sum())
             out[:d, :d] = _core.gram(self._scatter(rows, offsets, c))[:d, :d]
@@ -178,6 +178,11 @@ class LinearProblem:
             self.ridge if self.ridge > 0 else 1e-12 * (total + 1e-300)
         )
         return out
+
+    def _sample_size(self) -> int:
+        """Documents behind the approximate Hessian."""
+        least, most = (share * (len(self.inverse) + 8) for share in _SAMPLE)
+        return min(max(least, self.lists.n_docs // 20), most)
 
     def _scatter(self, rows: Rows, offsets: Rows, c: Floats) -> Floats:
         """Scaled features of the rows about their queries' means, times ``sqrt(c)``, padded."""
@@ -315,14 +320,12 @@ _SAMPLE = 16, 48  # sampled documents per feature: at least, and at most
 _ROUGH, _ROUGH_LEAST, _ROUGH_STRIDE = 64, 5000, 6
 
 
-def _sample(lists: Queries, curvature: Floats) -> tuple[Rows, Rows]:
+def _sample(lists: Queries, curvature: Floats, wanted: int) -> tuple[Rows, Rows]:
     """Rows of evenly spaced whole queries that matter, and their offsets.
 
     A few documents per feature are enough. Of a query longer than that only the first rows
     are taken: in canonical order they are as good as random.
     """
-    least, most = (share * (lists.n_features + 8) for share in _SAMPLE)
-    wanted = min(max(least, lists.n_docs // 20), most)
     sums = np.concatenate([[0.0], np.cumsum(curvature)])[lists.offsets]
     useful = np.flatnonzero(np.diff(sums) > 0)
     sizes = np.minimum(lists.sizes[useful], wanted)

@@ -19,6 +19,7 @@ name, with all their parameters side by side and the paper's settings as default
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from rankwise import _core, _validate
-from rankwise._linear_problem import LinearProblem, Rows, features_of, kernel_of
+from rankwise._linear_problem import LinearProblem, Rows, _sample, features_of, kernel_of
 from rankwise._newton import Floats
 from rankwise.data import Queries, row_hashes
 from rankwise.linear import _Linear, check_labels
@@ -422,7 +423,7 @@ def _foreign(where: str, map: Any, X: Any) -> NDArray[Any]:
 
 
 def _problem(where: str, map: Any, basis: NDArray[Any], train: Queries, loss: Any) -> LinearProblem:
-    problem = LinearProblem(
+    problem = _Problem(
         train.with_features(basis),
         None,
         lambda part: kernel_of(loss, part),
@@ -441,7 +442,62 @@ def _problem(where: str, map: Any, basis: NDArray[Any], train: Queries, loss: An
     return problem if change is None else _MappedProblem(problem, change)
 
 
-class _MappedProblem(LinearProblem):
+_FULL_UP_TO = 4096  # features of the map for which the preconditioner is a full matrix
+
+
+class _Problem(LinearProblem):
+    """The linear problem over the features of a map: many, dense, and far from independent. So its
+    preconditioner is a full matrix also where there are thousands, made by BLAS and kept from one
+    fit to the next on the same queries, as long as about as many pairs are active.
+    """
+
+    _kept: tuple[float, Floats] | None = None  # the sum of curvatures, and its matrix without ridge
+
+    def _sample_size(self) -> int:
+        d = len(self.inverse)
+        return (16 if d <= 512 else 2) * (d + 8)
+
+    def preconditioner(self) -> Callable[[Floats], Floats]:
+        if len(self.inverse) > _FULL_UP_TO:
+            return super().preconditioner()
+        from scipy.linalg.lapack import dpotrf, dpotrs
+
+        with one_thread():
+            matrix = self.matrix()
+            matrix[np.diag_indices(self.n)] *= 1 + 1e-12 * self.n
+            factor, failed = dpotrf(matrix, lower=1, overwrite_a=1)
+        if failed:
+            diagonal = self._diagonal()
+            return lambda r: r / diagonal
+        return lambda r: np.asarray(dpotrs(factor, r, lower=1)[0])
+
+    def matrix(self) -> Floats:
+        d = len(self.inverse)
+        curvature = np.maximum(self.curvature, 0.0)
+        total = float(curvature.sum())
+        if self._kept is None or not 0.25 < total / self._kept[0] < 4.0:
+            rows, offsets = _sample(self.lists, curvature, self._sample_size())
+            gram = np.zeros((d, d))
+            if len(rows) > 0:
+                scatter = self._scatter(rows, offsets, curvature[rows] / curvature[rows].sum())
+                with one_thread():
+                    gram = scatter[:, :d].T @ scatter[:, :d]
+            self._kept = total if total > 0 else 1.0, gram
+        out = np.zeros((self.n, self.n))
+        out[:d, :d] = self._kept[1] * (self.factor * total)
+        out[np.arange(d), np.arange(d)] += self.ridge
+        if self.has_intercept:
+            out[d, d] = self.factor * total if total > 0 else 1.0
+        return out
+
+    def sample(self, factor: float) -> LinearProblem | None:
+        part = super().sample(factor)
+        if isinstance(part, _Problem):
+            part._kept = None
+        return part
+
+
+class _MappedProblem(_Problem):
     """A problem over the weights of ``X @ change`` that never makes this product: ``change`` is
     applied to vectors instead.
     """
@@ -468,3 +524,6 @@ class _MappedProblem(LinearProblem):
     def _scaled_rows(self, rows: Rows) -> Any:
         with one_thread():
             return self.lists.X[rows].astype(np.float64) @ self._change
+
+    def _diagonal(self) -> Floats:
+        return np.diagonal(self.matrix()).copy()

@@ -44,7 +44,7 @@ from rankwise.kernels import (
     row_chunks,
 )
 
-_TILE = 256  # rows transformed at a time
+_BLOCK = 2048  # rows worked on at a time
 
 
 class _Map(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -267,44 +267,16 @@ class Nystroem(_Map):
     def _mapped(self, where: str, X: Any) -> NDArray[Any]:
         kernel = self._kernel(where, X, self.gamma_)
         into = kernel.against(self.landmarks_, self.dtype)
-        change = self.transform_.astype(self.dtype, order="F" if self.triangular_ else "C")
+        columns = np.ascontiguousarray(self.transform_.T)
+        change = (_core.Points if self.dtype == "float64" else _core.Points32)(columns)
         out = np.empty((X.shape[0], self.n_components_), dtype=self.dtype)
-
-        def work(start: int) -> None:
-            rows = dense(X[start : start + _TILE])
-            _map_tile(into, rows, change, self.triangular_, out[start : start + _TILE])
-
-        starts = range(0, X.shape[0], _TILE)
-        with one_thread():
-            if callable(self.kernel):
-                for start in starts:
-                    work(start)
-            else:
-                in_threads(work, starts)
+        block = np.empty((min(_BLOCK, X.shape[0]), len(self.landmarks_)), dtype=self.dtype)
+        for start in range(0, X.shape[0], _BLOCK):
+            rows = X[start : start + _BLOCK]
+            similar = block[: rows.shape[0]]
+            into(rows, similar, 0)
+            change.multiply(similar, out[start : start + _BLOCK], self.triangular_)
         return _finite(where, kernel, out)
-
-
-def _map_tile(
-    into: Callable[[Any, NDArray[Any], int], None],
-    rows: NDArray[Any],
-    change: NDArray[Any],
-    triangular: bool,
-    out: NDArray[Any],
-) -> None:
-    """One block of rows. Always of one shape, as BLAS may round blocks of another one otherwise."""
-    from scipy.linalg.blas import dtrmm, strmm
-
-    n = len(rows)
-    in_place = triangular and n == _TILE
-    E = out if in_place else np.zeros((_TILE, len(change)), dtype=change.dtype)
-    into(rows, E[:n], 1)
-    if triangular:
-        multiply = dtrmm if change.dtype == np.float64 else strmm
-        Z = multiply(1.0, change, E.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
-    else:
-        Z = E @ change
-    if not (in_place and np.shares_memory(Z, out)):
-        out[:] = Z[:n]
 
 
 def _finite(where: str, kernel: Kernel, values: NDArray[Any]) -> NDArray[Any]:
@@ -353,7 +325,6 @@ def _inverse_root(
 _LLOYD = 5  # iterations of k-means, as in Chen et al.'s program
 _PILOT = 512  # landmarks at most behind approximate leverage scores
 _POOL = 10_000  # rows the greedy choice looks at
-_BLOCK = 2048  # rows worked on at a time
 
 Random = np.random.RandomState
 Chooser = Callable[[Kernel, Any, NDArray[np.int64], int, Random], Floats]
@@ -689,17 +660,3 @@ def one_thread() -> Iterator[None]:
 
     with threadpool_limits(1, user_api="blas"):
         yield
-
-
-def in_threads(work: Callable[[int], None], starts: range) -> None:
-    """``work(start)`` of every block, several at a time; each writes to its own place."""
-    threads = min(_core.max_threads(), len(starts))
-    if threads <= 1:
-        for start in starts:
-            work(start)
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, starts):
-            pass
