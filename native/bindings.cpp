@@ -19,6 +19,7 @@ void bind_network(nb::module_& m);
 void bind_maps(nb::module_& m);
 void bind_aggregate(nb::module_& m);
 void bind_correlation(nb::module_& m);
+void bind_isotonic(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() =
@@ -41,4 +42,5 @@ NB_MODULE(_core, m) {
     bind_maps(m);
     bind_aggregate(m);
     bind_correlation(m);
+    bind_isotonic(m);
 }

@@ -146,7 +146,8 @@ def test_curvature_is_the_second_derivative_where_that_is_large(loss):
             ends = [loss.derivatives(y, s + t * step, [0, 3])[0][i] for t in (1, -1)]
             bend = (ends[0] - ends[1]) / (2 * h)
             equal += abs(curvature[i] - bend) <= 1e-5 * abs(bend) + 1e-9
-    if loss != rw.HingePairs():  # it has no second derivative
+    # The hinge has no second derivative; retargeting gives that with its targets held fixed.
+    if loss not in (rw.HingePairs(), rw.Retargeted()):
         assert equal >= 6
 
 

@@ -121,10 +121,13 @@ if TYPE_CHECKING:
     from rankwise.plots import plot_means as plot_means
     from rankwise.plots import plot_mistakes as plot_mistakes
     from rankwise.plots import plot_search as plot_search
+    from rankwise.pooling import isotonic as isotonic
     from rankwise.prepare import QueryKFold as QueryKFold
     from rankwise.prepare import QueryScaler as QueryScaler
     from rankwise.recipes import RECIPES as RECIPES
     from rankwise.recipes import make_ranker as make_ranker
+    from rankwise.retarget import MonotoneRetargeting as MonotoneRetargeting
+    from rankwise.retarget import Retargeted as Retargeted
     from rankwise.saving import load as load
     from rankwise.saving import save as save
     from rankwise.space import Range as Range
@@ -246,8 +249,10 @@ _PUBLIC = {
         "plot_mistakes",
         "plot_search",
     ],
+    "pooling": ["isotonic"],
     "prepare": ["QueryKFold", "QueryScaler"],
     "recipes": ["RECIPES", "make_ranker"],
+    "retarget": ["MonotoneRetargeting", "Retargeted"],
     "saving": ["load", "save"],
     "space": ["Range"],
     "stats": [

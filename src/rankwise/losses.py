@@ -70,6 +70,7 @@ from rankwise._loss import (
 )
 from rankwise._pairwise import ExponentialPairs, Fidelity, HingePairs, RankNet, SquaredHingePairs
 from rankwise._pointwise import Logistic, OrdinalLogit, OrdinalMargin, Poisson, Squared
+from rankwise._retarget_loss import Retargeted
 from rankwise._text import parse_call
 from rankwise.data import Pairs
 from rankwise.lambdas import ARPLoss, LambdaLoss, LambdaRank
@@ -94,6 +95,7 @@ __all__ = [
     "OrdinalMargin",
     "Poisson",
     "RankNet",
+    "Retargeted",
     "SoftmaxCrossEntropy",
     "Squared",
     "SquaredHingePairs",
@@ -125,6 +127,7 @@ LOSSES: dict[str, Any] = {
         LambdaRank,
         LambdaLoss,
         ARPLoss,
+        Retargeted,
     )
 }
 """Name -> class of every loss that can be named in text."""

@@ -126,6 +126,8 @@ def _mcrank_linear(**params: Any) -> Ranker:
 # size of the data: the grids step by factors of ten.
 _C = tuple(10.0**e for e in range(-6, 2))
 _ALPHA = tuple(10.0**e for e in range(4, -3, -1))
+# Targets on the simplex are of size 1/n, and a query's loss is a mean.
+_SMALL_ALPHA = tuple(10.0**e for e in range(1, -7, -1))
 _ALPHA_RANGE = {"alpha": Range(1e-2, 1e4, log=True)}
 # The grids of the published program, whose C is twice ours.
 _KERNEL: dict[str, tuple[Any, ...]] = {
@@ -300,6 +302,22 @@ RECIPES: dict[str, Recipe] = {
             "Xia et al. 2008, ICML",
             _linear("listmle"),
             {"alpha": _ALPHA},
+            ranges=_ALPHA_RANGE,
+        ),
+        Recipe(
+            "mr",
+            "listwise: monotone retargeting, linear scores and targets in the order of the labels",
+            "Acharyya, Koyejo & Ghosh 2012, UAI",
+            _made("retarget", "MonotoneRetargeting"),
+            {"divergence": ("kl", "squared", "logistic"), "alpha": _SMALL_ALPHA},
+            ranges={"alpha": Range(1e-6, 10, log=True)},
+        ),
+        Recipe(
+            "memr",
+            "listwise: monotone retargeting with margins between levels of labels",
+            "Acharyya & Ghosh 2014, UAI",
+            _made("retarget", "MonotoneRetargeting", divergence="squared", restriction="margin"),
+            {"divergence": ("squared", "logistic"), "alpha": _ALPHA},
             ranges=_ALPHA_RANGE,
         ),
         Recipe(

@@ -52,6 +52,7 @@ CLASSES = {
     "KernelRanker": "kernel_ranker",
     "KernelRankSVM": "kernel_ranksvm",
     "LinearRanker": "linear",
+    "MonotoneRetargeting": "retarget",
     "NeuralRanker": "neural",
     "Nystroem": "maps",
     "PointwiseRanker": "baselines",
