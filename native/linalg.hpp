@@ -115,6 +115,13 @@ RANKWISE_CLONES static void add_transposed_of(DenseView<float> X, int64_t begin,
     dense_transposed(X, begin, end, z, sums);
 }
 
+// Where rows begin in memory if they lie side by side there, in whatever order; -1 else.
+inline int64_t run_of(const int64_t* order, int64_t begin, int64_t end) {
+    if (begin == end) return -1;
+    const auto [low, high] = std::minmax_element(order + begin, order + end);
+    return *high - *low + 1 == end - begin ? *low : -1;
+}
+
 // The rows of a feature matrix. Memory belongs to the caller.
 class Rows {
   public:
@@ -135,7 +142,7 @@ class Rows {
 
     // Parts for transposed products: enough work in each, and their sums not larger than the data.
     int64_t n_blocks() const {
-        const int64_t by_work = n_stored >> 16, by_memory = n_stored / (4 * n_columns + 1);
+        const int64_t by_work = n_stored >> 16, by_memory = n_stored / (16 * n_columns + 1);
         return std::clamp<int64_t>(std::min(by_work, by_memory), 1, 64);
     }
 };
@@ -149,7 +156,7 @@ class DenseRows final : public Rows {
     void scores(int64_t begin, int64_t end, const double* w, double* out) const override {
         // The rows of a query mostly lie side by side in another order: memory is read once in its
         // own order, and the products that follow find the rows in cache.
-        const int64_t first = X_.order ? run(begin, end) : -1;
+        const int64_t first = X_.order ? run_of(X_.order, begin, end) : -1;
         if (first < 0) return scores_of(X_, begin, end, w, out);
         static thread_local std::vector<double> stored;
         stored.resize(end - begin);
@@ -174,7 +181,7 @@ class DenseRows final : public Rows {
         for (int64_t j = 0; j < n_columns; ++j)
             if (!varies[j]) open.push_back(j);
         DenseView<T> X = X_;
-        const int64_t from = X.order ? run(begin, end) : -1;
+        const int64_t from = X.order ? run_of(X.order, begin, end) : -1;
         if (from >= 0) X.order = nullptr, end = from + end - begin, begin = from;
         const T* first = X.row(begin);
         for (int64_t i = begin + 1; i < end && !open.empty(); ++i) {
@@ -185,12 +192,6 @@ class DenseRows final : public Rows {
     }
 
   private:
-    // Where the rows begin in memory if they lie side by side there, in whatever order; -1 else.
-    int64_t run(int64_t begin, int64_t end) const {
-        if (begin == end) return -1;
-        const auto [low, high] = std::minmax_element(X_.order + begin, X_.order + end);
-        return *high - *low + 1 == end - begin ? *low : -1;
-    }
     DenseView<T> X_;
 };
 
@@ -204,16 +205,21 @@ class SparseRows final : public Rows {
         for (int64_t i = 0; i < n; ++i) n_stored += starts_[row(i) + 1] - starts_[row(i)];
     }
     void scores(int64_t begin, int64_t end, const double* w, double* out) const override {
-        for (int64_t i = begin; i < end; ++i) {
-            double p[16] = {};
-            for (I k = starts_[row(i)]; k < starts_[row(i) + 1]; ++k)
-                p[columns_[k] & 15] += static_cast<double>(data_[k]) * w[columns_[k]];
-            out[i - begin] = fold(p);
+        const int64_t first = order_ ? run_of(order_, begin, end) : -1;
+        if (first < 0) {
+            for (int64_t i = begin; i < end; ++i) out[i - begin] = score(row(i), w);
+            return;
         }
+        // As in DenseRows: memory is read in its own order.
+        static thread_local std::vector<double> stored;
+        stored.resize(end - begin);
+        for (int64_t i = 0; i < end - begin; ++i) stored[i] = score(first + i, w);
+        for (int64_t i = begin; i < end; ++i) out[i - begin] = stored[order_[i] - first];
     }
     void add_transposed(int64_t begin, int64_t end, const double* z, double* sums) const override {
         for (int64_t i = begin; i < end; ++i) {
             const double factor = z[i - begin];
+            if (order_ && i + 4 < end) prefetch(row(i + 4));
             if (factor == 0) continue;
             for (I k = starts_[row(i)]; k < starts_[row(i) + 1]; ++k)
                 sums[columns_[k]] += static_cast<double>(data_[k]) * factor;
@@ -244,6 +250,16 @@ class SparseRows final : public Rows {
 
   private:
     int64_t row(int64_t i) const { return order_ ? order_[i] : i; }
+    void prefetch(int64_t row) const {
+        for (I k = starts_[row]; k < starts_[row + 1]; k += 64 / sizeof(T))
+            __builtin_prefetch(data_ + k), __builtin_prefetch(columns_ + k);
+    }
+    double score(int64_t row, const double* w) const {
+        double p[16] = {};
+        for (I k = starts_[row]; k < starts_[row + 1]; ++k)
+            p[columns_[k] & 15] += static_cast<double>(data_[k]) * w[columns_[k]];
+        return fold(p);
+    }
     const T* data_;
     const I *columns_, *starts_;
     const int64_t* order_;
