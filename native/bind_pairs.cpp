@@ -50,11 +50,11 @@ Features* sparse_features(In<T> data, In<I> columns, In<I> starts, int64_t n_col
     return new Features{std::move(rows), nb::make_tuple(data, columns, starts, order)};
 }
 
-Out<double> scores(const Features& X, Column w, int n_threads) {
+Out<double> scores(const Features& X, Column w, int n_threads, bool quick) {
     check_length("w", w, X.rows->n_columns);
     auto out = new_array<double>(X.rows->n_rows);
     nb::gil_scoped_release release;
-    matvec(*X.rows, w.data(), out.data(), n_threads);
+    matvec(*X.rows, w.data(), out.data(), quick, n_threads);
     return out;
 }
 
@@ -80,8 +80,7 @@ Out<bool> varying_within(const Features& X, In<int64_t> offsets) {
     auto out = new_array<bool>(X.rows->n_columns);
     nb::gil_scoped_release release;
     std::vector<uint8_t> varies(X.rows->n_columns, 0);
-    for (size_t q = 0; q + 1 < offsets.shape(0); ++q)
-        X.rows->mark_varying(offsets.data()[q], offsets.data()[q + 1], varies.data());
+    X.rows->mark_varying(offsets.data(), static_cast<int64_t>(offsets.shape(0)) - 1, varies.data());
     std::copy(varies.begin(), varies.end(), out.data());
     return out;
 }
@@ -201,8 +200,9 @@ void bind_features(nb::module_& m) {
     sparse(features, float{}, int32_t{});
     sparse(features, float{}, int64_t{});
     features
-        .def("scores", &scores, "w"_a.noconvert(), "n_threads"_a = 0,
-             "X w; the score of a row depends on that row alone.")
+        .def("scores", &scores, "w"_a.noconvert(), "n_threads"_a = 0, "quick"_a = false,
+             "X w; the score of a row depends on that row alone, and is the same for a sparse row "
+             "and its dense form unless `quick`.")
         .def("transposed", &transposed, "z"_a.noconvert(), "n_threads"_a = 0, "X^T z.")
         .def("squares", &squares, "z"_a.noconvert(), "centre"_a.noconvert(), "n_threads"_a = 0,
              "Per column the sum of z (x - centre)^2.")

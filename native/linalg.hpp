@@ -2,14 +2,15 @@
 //
 // The score of a row depends on that row alone: sixteen partial sums by column modulo sixteen,
 // added in one fixed order. A sparse row runs through the same sums (its zeros would add nothing),
-// so it gets the same score as its dense form. Transposed products add up fixed blocks of rows, cut
-// by the shape of the matrix and never by the number of threads.
+// so it gets the same score as its dense form; `quick_scores`, for the products inside a solver,
+// leaves that equality out where it costs time. Transposed products add up fixed blocks of rows,
+// cut by the shape of the matrix and never by the number of threads.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <unordered_map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -128,6 +129,10 @@ class Rows {
     virtual ~Rows() = default;
     // out[i] = x_(begin + i) . w
     virtual void scores(int64_t begin, int64_t end, const double* w, double* out) const = 0;
+    // The same up to rounding.
+    virtual void quick_scores(int64_t begin, int64_t end, const double* w, double* out) const {
+        scores(begin, end, w, out);
+    }
     // sums += sum of z[i] x_(begin + i)
     virtual void add_transposed(int64_t begin, int64_t end, const double* z,
                                 double* sums) const = 0;
@@ -135,8 +140,8 @@ class Rows {
     // only, and stored[c] += sum of z[i] over the rows that store column c.
     virtual void add_squares(int64_t begin, int64_t end, const double* z, const double* centre,
                              double* sums, double* stored) const = 0;
-    // Sets varies[c] where column c takes more than one value among the given rows.
-    virtual void mark_varying(int64_t begin, int64_t end, uint8_t* varies) const = 0;
+    // Sets varies[c] where column c takes more than one value inside some query.
+    virtual void mark_varying(const int64_t* offsets, int64_t n_queries, uint8_t* varies) const = 0;
     int64_t n_rows = 0, n_columns = 0, n_stored = 0;
     bool sparse = false;
 
@@ -176,18 +181,19 @@ class DenseRows final : public Rows {
             }
         }
     }
-    void mark_varying(int64_t begin, int64_t end, uint8_t* varies) const override {
-        std::vector<int64_t> open;
-        for (int64_t j = 0; j < n_columns; ++j)
-            if (!varies[j]) open.push_back(j);
-        DenseView<T> X = X_;
-        const int64_t from = X.order ? run_of(X.order, begin, end) : -1;
-        if (from >= 0) X.order = nullptr, end = from + end - begin, begin = from;
-        const T* first = X.row(begin);
-        for (int64_t i = begin + 1; i < end && !open.empty(); ++i) {
-            const T* row = X.row(i);
-            const auto found = [&](int64_t j) { return varies[j] = row[j] != first[j]; };
-            open.erase(std::remove_if(open.begin(), open.end(), found), open.end());
+    void mark_varying(const int64_t* offsets, int64_t n_queries, uint8_t* varies) const override {
+        std::vector<int64_t> open(n_columns);
+        std::iota(open.begin(), open.end(), 0);
+        for (int64_t q = 0; q < n_queries && !open.empty(); ++q) {
+            const int64_t size = offsets[q + 1] - offsets[q];
+            const int64_t side = X_.order ? run_of(X_.order, offsets[q], offsets[q + 1]) : -1;
+            const DenseView<T> X = {X_.X, X_.d, side < 0 ? X_.order : nullptr};
+            const int64_t from = side < 0 ? offsets[q] : side;
+            for (int64_t i = from + 1; i < from + size && !open.empty(); ++i) {
+                const T *row = X.row(i), *first = X.row(from);
+                const auto found = [&](int64_t j) { return varies[j] = row[j] != first[j]; };
+                open.erase(std::remove_if(open.begin(), open.end(), found), open.end());
+            }
         }
     }
 
@@ -205,24 +211,31 @@ class SparseRows final : public Rows {
         for (int64_t i = 0; i < n; ++i) n_stored += starts_[row(i) + 1] - starts_[row(i)];
     }
     void scores(int64_t begin, int64_t end, const double* w, double* out) const override {
-        const int64_t first = order_ ? run_of(order_, begin, end) : -1;
-        if (first < 0) {
-            for (int64_t i = begin; i < end; ++i) out[i - begin] = score(row(i), w);
-            return;
-        }
-        // As in DenseRows: memory is read in its own order.
-        static thread_local std::vector<double> stored;
-        stored.resize(end - begin);
-        for (int64_t i = 0; i < end - begin; ++i) stored[i] = score(first + i, w);
-        for (int64_t i = begin; i < end; ++i) out[i - begin] = stored[order_[i] - first];
+        in_memory_order(begin, end, out, [&](int64_t row) { return score(row, w); });
+    }
+    void quick_scores(int64_t begin, int64_t end, const double* w, double* out) const override {
+        in_memory_order(begin, end, out, [&](int64_t row) { return quick_score(row, w); });
     }
     void add_transposed(int64_t begin, int64_t end, const double* z, double* sums) const override {
         for (int64_t i = begin; i < end; ++i) {
             const double factor = z[i - begin];
             if (order_ && i + 4 < end) prefetch(row(i + 4));
             if (factor == 0) continue;
-            for (I k = starts_[row(i)]; k < starts_[row(i) + 1]; ++k)
-                sums[columns_[k]] += static_cast<double>(data_[k]) * factor;
+            I k = starts_[row(i)];
+            const I stop = starts_[row(i) + 1];
+            for (; k + 4 <= stop; k += 4) {
+                // The reads of four columns are under way before the first is added to. A column
+                // that is stored twice is read again: the sums follow one another.
+                const I a = columns_[k], b = columns_[k + 1], c = columns_[k + 2],
+                        e = columns_[k + 3];
+                const double va = data_[k] * factor, vb = data_[k + 1] * factor,
+                             vc = data_[k + 2] * factor, ve = data_[k + 3] * factor;
+                sums[a] += va;
+                sums[b] += vb;
+                sums[c] += vc;
+                sums[e] += ve;
+            }
+            for (; k < stop; ++k) sums[columns_[k]] += static_cast<double>(data_[k]) * factor;
         }
     }
     void add_squares(int64_t begin, int64_t end, const double* z, const double* centre,
@@ -234,18 +247,31 @@ class SparseRows final : public Rows {
                 stored[columns_[k]] += z[i - begin];
             }
     }
-    void mark_varying(int64_t begin, int64_t end, uint8_t* varies) const override {
+    void mark_varying(const int64_t* offsets, int64_t n_queries, uint8_t* varies) const override {
         // A column is constant when it is stored in no row, or in every row with one value.
-        std::unordered_map<I, std::pair<T, int64_t>> seen;
-        for (int64_t i = begin; i < end; ++i)
-            for (I k = starts_[row(i)]; k < starts_[row(i) + 1]; ++k) {
-                if (varies[columns_[k]]) continue;
-                auto& [value, count] = seen.try_emplace(columns_[k], data_[k], 0).first->second;
-                ++count;
-                if (value != data_[k]) varies[columns_[k]] = 1;
-            }
-        for (const auto& [column, entry] : seen)
-            if (entry.second < end - begin && entry.first != 0) varies[column] = 1;
+        struct Seen {
+            int64_t query = -1, rows = 0;
+            T value = 0;
+        };
+        std::vector<Seen> seen(n_columns);
+        // A column of this query, or of the one before it that stores the column, is looked at.
+        const auto close = [&](I column, const Seen& s) {
+            if (s.query >= 0 && s.value != 0 && s.rows < offsets[s.query + 1] - offsets[s.query])
+                varies[column] = 1;
+        };
+        for (int64_t q = 0; q < n_queries; ++q)
+            for (int64_t i = offsets[q]; i < offsets[q + 1]; ++i)
+                for (I k = starts_[row(i)]; k < starts_[row(i) + 1]; ++k) {
+                    if (varies[columns_[k]]) continue;
+                    Seen& s = seen[columns_[k]];
+                    if (s.query != q) {
+                        close(columns_[k], s);
+                        s = {q, 0, data_[k]};
+                    }
+                    ++s.rows;
+                    if (s.value != data_[k]) varies[columns_[k]] = 1;
+                }
+        for (int64_t c = 0; c < n_columns; ++c) close(static_cast<I>(c), seen[c]);
     }
 
   private:
@@ -254,11 +280,35 @@ class SparseRows final : public Rows {
         for (I k = starts_[row]; k < starts_[row + 1]; k += 64 / sizeof(T))
             __builtin_prefetch(data_ + k), __builtin_prefetch(columns_ + k);
     }
+    // As in DenseRows: memory is read in its own order.
+    template <class Score>
+    void in_memory_order(int64_t begin, int64_t end, double* out, Score&& score_of) const {
+        const int64_t first = order_ ? run_of(order_, begin, end) : -1;
+        if (first < 0) {
+            for (int64_t i = begin; i < end; ++i) out[i - begin] = score_of(row(i));
+            return;
+        }
+        static thread_local std::vector<double> stored;
+        stored.resize(end - begin);
+        for (int64_t i = 0; i < end - begin; ++i) stored[i] = score_of(first + i);
+        for (int64_t i = begin; i < end; ++i) out[i - begin] = stored[order_[i] - first];
+    }
     double score(int64_t row, const double* w) const {
         double p[16] = {};
         for (I k = starts_[row]; k < starts_[row + 1]; ++k)
             p[columns_[k] & 15] += static_cast<double>(data_[k]) * w[columns_[k]];
         return fold(p);
+    }
+    // Four sums that do not wait for each other.
+    double quick_score(int64_t row, const double* w) const {
+        double p[4] = {};
+        I k = starts_[row];
+        const I stop = starts_[row + 1];
+        for (; k + 4 <= stop; k += 4)
+            for (int part = 0; part < 4; ++part)
+                p[part] += static_cast<double>(data_[k + part]) * w[columns_[k + part]];
+        for (; k < stop; ++k) p[0] += static_cast<double>(data_[k]) * w[columns_[k]];
+        return (p[0] + p[1]) + (p[2] + p[3]);
     }
     const T* data_;
     const I *columns_, *starts_;
@@ -269,11 +319,11 @@ class SparseRows final : public Rows {
 // below about a millisecond of work waking another thread costs more than it brings.
 inline int64_t pass_work(const Rows& X) { return X.n_stored / 16; }
 
-inline void matvec(const Rows& X, const double* w, double* out, int n_threads) {
+inline void matvec(const Rows& X, const double* w, double* out, bool quick, int n_threads) {
     const int64_t chunk = 1024;
     parallel_for((X.n_rows + chunk - 1) / chunk, pass_work(X), n_threads, [&](int64_t c) {
         const int64_t begin = c * chunk, end = std::min(begin + chunk, X.n_rows);
-        X.scores(begin, end, w, out + begin);
+        quick ? X.quick_scores(begin, end, w, out + begin) : X.scores(begin, end, w, out + begin);
     });
 }
 

@@ -88,7 +88,7 @@ double linear_pass(const QueryLoss& loss, const Rows& X, const double* w, double
             if (zero)
                 std::fill(s.begin(), s.end(), 0.0);
             else
-                X.scores(begin, begin + n, w, s.data());
+                X.quick_scores(begin, begin + n, w, s.data());
             for (double& score : s) score += shift;
             per_query(q, s.data(), z.data());
             X.add_transposed(begin, begin + n, z.data(), parts.data() + b * d);

@@ -59,6 +59,7 @@ class SortedPairs {
             const Levels l = levels_.of(q);
             const bool few = l.count > 1 && l.count <= kFewLevels;
             first_bound_.push_back(first_bound_.back() + (few ? l.n() * (l.count - 1) : 0));
+            std::copy_n(l.order, l.n(), order_.data() + begin(q));
         }
     }
     // Where active partners end or begin, for one margin: what `find` fills and `sums` reads.
@@ -96,13 +97,15 @@ class SortedPairs {
         return l;
     }
 
+    // By score and, where scores are equal, by document, so that no earlier order matters.
     void sort(int64_t q, const double* s) {
         const Levels l = levels_.of(q);
         int32_t* order = order_.data() + begin(q);
         double* x = sorted_.data() + begin(q);
         static thread_local std::vector<std::pair<double, int32_t>> keys;
         keys.resize(l.n());
-        for (int32_t i = 0; i < l.n(); ++i) keys[i] = {s[l.order[i]], l.order[i]};
+        // From the last order, which is mostly nearly the new one.
+        for (int32_t i = 0; i < l.n(); ++i) keys[i] = {s[order[i]], order[i]};
         if (l.count <= kFewLevels)
             for (int32_t b = 0; b < l.count; ++b)
                 std::sort(keys.begin() + l.starts[b], keys.begin() + l.starts[b + 1]);

@@ -25,6 +25,7 @@ from rankwise._newton import (
     DENSE_UP_TO,
     Floats,
     Objective,
+    Search,
     Solution,
     dot,
     minimize,
@@ -46,6 +47,9 @@ class HingeProblem(Objective, Protocol):
     ridge: float
     inverse: Floats
     n: int
+
+    @property
+    def line_search(self) -> Search | None: ...
 
     def matrix(self) -> Floats: ...
 
@@ -158,7 +162,9 @@ def _rounded(
         wanted = tol * problem.factor * problem.kernel.hinge()
         return bool(left <= 0.5 * _SHARE * max(slack, wanted))
 
-    return minimize(problem, start, first=first, tol=0.0, max_iter=steps, done=done)
+    return minimize(
+        problem, start, first=first, tol=0.0, max_iter=steps, done=done, search=problem.line_search
+    )
 
 
 def _gap(problem: HingeProblem, w: Floats, l1: Floats | None) -> tuple[float, float, float]:

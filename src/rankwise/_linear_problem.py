@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise import _core
-from rankwise._newton import Floats, dot
+from rankwise._newton import Floats, Search, dot
 from rankwise.data import Queries
 from rankwise.losses import HingePairs, check_takes_pairs
 
@@ -73,7 +73,8 @@ class LinearProblem:
             # Exact zeros instead of the rounding noise of large constants.
             self.inverse[~varies] = 0.0
         self.n = d + has_intercept
-        self.curvature = np.zeros(0)
+        # Of the point last evaluated; the scores only where steps are searched along.
+        self.curvature = self.scores = np.zeros(0)
 
     dot = staticmethod(dot)
 
@@ -81,13 +82,60 @@ class LinearProblem:
     def has_products(self) -> bool:
         return hasattr(self.kernel, "product_linear")
 
+    @property
+    def line_search(self) -> Search | None:
+        """:meth:`search` where steps are best searched along: without a good preconditioner."""
+        if len(self.inverse) > _FULL_UP_TO and hasattr(self.kernel, "product"):
+            return self.search
+        return None
+
     def evaluate(self, x: Floats) -> tuple[float, Floats]:
         v, w, shift = self._unpack(x)
+        if self.line_search is not None:
+            zero = not w.any()  # scores of 0 need no features
+            scores = np.zeros(self.lists.n_docs) if zero else self.features.scores(w, quick=True)
+            value, slopes = self._evaluate_scores(scores + shift, v)
+            return value, self._pack(v, self.features.transposed(slopes), float(slopes.sum()))
         values, gradient, total, self.curvature = self.kernel.evaluate_linear(
             self.features, w, shift
         )
-        value = self.factor * float(values.sum()) + 0.5 * self.ridge * dot(v, v)
-        return value, self._pack(v, gradient, total)
+        return self._value(values, v), self._pack(v, gradient, total)
+
+    def search(
+        self, x: Floats, step: Floats, value: float, gradient: Floats
+    ) -> tuple[float, float, Floats]:
+        """How much of a step to go from ``x``, the point last evaluated; value and gradient there.
+
+        Scores move on a line: however many lengths are tried, the features are read once for the
+        scores of the step and once for the gradient at its end. Newton steps in one dimension, until
+        the slope is a small share of the first.
+        """
+        (v, _, _), (p, u, shift) = self._unpack(x), self._unpack(step)
+        start, moved = self.scores, self.features.scores(u, quick=True) + shift
+        first, highest = dot(gradient, step), value + 1e-14 * abs(value)
+        following, low, high = 1.0, 0.0, np.inf
+        for _ in range(_LENGTHS):
+            t = following
+            value, slopes = self._evaluate_scores(start + t * moved, v + t * p)
+            slope = self.factor * dot(slopes, moved) + self.ridge * dot(v + t * p, p)
+            if abs(slope) <= _FLAT * abs(first) and value <= highest:
+                break
+            low, high = (t, high) if slope < 0 and value <= highest else (low, t)
+            bend = self.factor * dot(moved, self.kernel.product(moved)) + self.ridge * dot(p, p)
+            following = t - slope / bend if bend > 0 else np.inf
+            if not low < following < high:
+                following = 0.5 * (low + high) if high < np.inf else 2 * low
+        sums, total = self.features.transposed(slopes), float(slopes.sum())
+        return t, value, self._pack(v + t * p, sums, total)
+
+    def _evaluate_scores(self, scores: Floats, v: Floats) -> tuple[float, Floats]:
+        """Value and the loss's gradient in the scores."""
+        self.scores = scores
+        values, slopes, self.curvature = self.kernel.evaluate(scores)
+        return self._value(values, v), slopes
+
+    def _value(self, values: Floats, v: Floats) -> float:
+        return self.factor * float(values.sum()) + 0.5 * self.ridge * dot(v, v)
 
     def product(self, x: Floats) -> Floats:
         v, w, shift = self._unpack(x)
@@ -315,6 +363,9 @@ def _moments(features: Any, n_docs: int, n_features: int) -> tuple[Floats, Float
 
 _FULL_UP_TO = 512  # features; the factor costs d^3 / 6 products
 _SAMPLE = 16, 48  # sampled documents per feature: at least, and at most
+
+_LENGTHS = 20  # lengths of a step that are tried
+_FLAT = 0.1  # share of the first slope that is flat enough
 
 # A rough solution on a sample is a good start where the sample is a small share of the whole.
 _ROUGH, _ROUGH_LEAST, _ROUGH_STRIDE = 64, 5000, 6

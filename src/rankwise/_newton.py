@@ -65,10 +65,14 @@ def norm(a: Floats) -> float:
     return largest * float(np.sqrt(((a / largest) ** 2).sum())) if largest > 0 else 0.0
 
 
+# From a point along a step: how much of the step to go, and value and gradient there.
+Search = Callable[[Floats, Floats, float, Floats], tuple[float, float, Floats]]
+
 # A step is taken when it brings a thousandth of what the model promised; the ball shrinks below a
 # quarter and grows above three quarters of it.
 _TAKEN, _POOR, _GOOD = 1e-3, 0.25, 0.75
 _CG_TOLERANCE = 0.1
+_CG_SEARCH_TOLERANCE = 0.3  # where the length of a step is searched for, rougher directions do
 _TRIES = 8  # steps where values no longer tell better from worse
 
 
@@ -80,9 +84,13 @@ def minimize(
     tol: float,
     max_iter: int,
     done: Callable[[Floats], bool] | None = None,
+    search: Search | None = None,
 ) -> Solution:
     """Stops where the norm of the gradient is at most ``tol * first`` (or where ``done(gradient)``
     says so), after ``max_iter`` steps, or where rounding leaves nothing to gain.
+
+    With ``search(w, step, value, gradient)``, for convex functions, there is no ball: it says how
+    much of each step to go.
     """
 
     def length_of(a: Floats) -> float:
@@ -92,29 +100,44 @@ def minimize(
     value, gradient = objective.evaluate(w)
     size = length_of(gradient)
     precondition = objective.preconditioner()
-    radius = np.sqrt(max(objective.dot(gradient, precondition(gradient)), 0.0))
+    radius, loosest = np.inf, _CG_SEARCH_TOLERANCE
+    if search is None:
+        radius = np.sqrt(max(objective.dot(gradient, precondition(gradient)), 0.0))
+        loosest = _CG_TOLERANCE
     taken = blind = 0
     while size > tol * first and taken < max_iter and not (done is not None and done(gradient)):
         # The closer the end, the more exact the step: quadratic convergence.
-        exactness = min(_CG_TOLERANCE, np.sqrt(size / first))
+        exactness = min(loosest, np.sqrt(size / first))
+        if search is not None:
+            # No more exact than it takes to arrive: products are what the time goes into.
+            exactness = max(exactness, 0.5 * tol * first / size)
         step, predicted, length = _truncated_step(
             objective, gradient, precondition, radius, exactness
         )
         taken += 1
-        new_value, new_gradient = objective.evaluate(w + step)
+        if search is None:
+            new_value, new_gradient = objective.evaluate(w + step)
+        else:
+            t, new_value, new_gradient = search(w, step, value, gradient)
+            step = t * step
         new_size = length_of(new_gradient)
         noise = 1e-14 * abs(value)
-        if predicted <= noise:
-            # Values no longer tell the points apart; the gradient still may.
-            better = new_size < size
-            agreement = 1.0 if better else -1.0
+        if search is not None:
+            # The step has the length it deserves; one that brings nothing would come again.
+            better = new_value < value or new_size < size
+            blind += 0 if better else _TRIES + 1
         else:
-            agreement = (value - new_value) / predicted if np.isfinite(new_value) else -1.0
-            better = agreement > _TAKEN
-        if agreement < _POOR:
-            radius = 0.25 * min(length, radius)
-        elif agreement > _GOOD:
-            radius = max(radius, 3 * length)
+            if predicted <= noise:
+                # Values no longer tell the points apart; the gradient still may.
+                better = new_size < size
+                agreement = 1.0 if better else -1.0
+            else:
+                agreement = (value - new_value) / predicted if np.isfinite(new_value) else -1.0
+                better = agreement > _TAKEN
+            if agreement < _POOR:
+                radius = 0.25 * min(length, radius)
+            elif agreement > _GOOD:
+                radius = max(radius, 3 * length)
         if better:
             w, value, gradient, size = w + step, new_value, new_gradient, new_size
         else:

@@ -290,6 +290,7 @@ class _KernelProblem:
     """
 
     ridge = 1.0
+    line_search = None
 
     def __init__(self, K: Floats, kernel: Any, C: float) -> None:
         self.gram, self.kernel, self.factor = _core.Features(K), kernel, C

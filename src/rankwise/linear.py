@@ -175,7 +175,8 @@ class _Linear(Ranker):
         _, gradient = part.evaluate(zero)
         size, tol = norm(gradient), _ROUGH_TOL
         if not hasattr(part.kernel, "set_width"):
-            return minimize(part, zero, first=size, tol=tol, max_iter=20).w, first
+            search = part.line_search
+            return minimize(part, zero, first=size, tol=tol, max_iter=20, search=search).w, first
         rough, _ = minimize_hinge(part, zero, None, first=size, tol=tol, max_iter=50)
         problem.kernel.set_width(part.kernel.width())
         return rough.w, first
@@ -202,8 +203,11 @@ def _smooth(
         return minimize_shrunken(
             problem, start, l1, matrix, first=first, tol=tol, max_iter=max_iter
         )
-    solve = minimize if problem.has_products else minimize_by_gradient
-    return solve(problem, start, first=first, tol=tol, max_iter=max_iter)
+    if not problem.has_products:
+        return minimize_by_gradient(problem, start, first=first, tol=tol, max_iter=max_iter)
+    return minimize(
+        problem, start, first=first, tol=tol, max_iter=max_iter, search=problem.line_search
+    )
 
 
 _TINY = 1e-120  # below it, and above its inverse, squares of gradients are lost
@@ -282,8 +286,8 @@ class LinearRanker(_Linear):
     -----
     Each step solves for a direction by preconditioned conjugate gradients; an iteration of those
     costs one pass over the features, plus the pairs (RankNet), plus n log n (squared hinge). The
-    preconditioner is a Cholesky factor of the scatter inside a sample of queries (up to 512
-    features; a diagonal beyond). float32 features are read as they are and summed in float64.
+    preconditioner is a Cholesky factor of the scatter inside a sample of queries up to 512
+    features; beyond, it is a diagonal, and each step is searched along for its best length. float32 features are read as they are and summed in float64.
 
     Losses of this library that are not convex begin at a rough RankNet solution. LambdaRank, whose
     gradient belongs to no function, begins there too and takes Newton-like steps along its gradient
