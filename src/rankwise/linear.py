@@ -287,7 +287,8 @@ class LinearRanker(_Linear):
     Each step solves for a direction by preconditioned conjugate gradients; an iteration of those
     costs one pass over the features, plus the pairs (RankNet), plus n log n (squared hinge). The
     preconditioner is a Cholesky factor of the scatter inside a sample of queries up to 512
-    features; beyond, it is a diagonal, and each step is searched along for its best length. float32 features are read as they are and summed in float64.
+    features; beyond, it is a diagonal, and each step is searched along for its best length.
+    float32 features are read as they are and summed in float64.
 
     Losses of this library that are not convex begin at a rough RankNet solution. LambdaRank, whose
     gradient belongs to no function, begins there too and takes Newton-like steps along its gradient
