@@ -8,6 +8,7 @@
 #include "aggregate.hpp"
 #include "aggregate_pairs.hpp"
 #include "arrays.hpp"
+#include "kemeny.hpp"
 #include "names.hpp"
 
 namespace {
@@ -222,6 +223,18 @@ Out2<double> lists_matrix(In<int64_t> offsets, In<int64_t> starts, In<int32_t> i
     return out;
 }
 
+Out<int64_t> kemeny_order(In2<double> W) {
+    const size_t n = W.shape(0);
+    if (n != W.shape(1) || n == 0 || n > 20)
+        throw nb::value_error("W must be square, with at most 20 items");
+    std::vector<int64_t> order;
+    {
+        nb::gil_scoped_release release;
+        order = best_order(W.data(), static_cast<int>(n));
+    }
+    return move_array(std::move(order));
+}
+
 }  // namespace
 
 #define RANKWISE_LISTS \
@@ -253,4 +266,6 @@ void bind_aggregate(nb::module_& m) {
     m.def("lists_preferences", &lists_preferences, RANKWISE_LISTS, "weight"_a.noconvert(),
           "missing"_a, "query"_a, "n_threads"_a = 0,
           "W[i, j]: the weight of the lists that rank i before j.");
+    m.def("best_order", &kemeny_order, "W"_a.noconvert(),
+          "The order with the least sum of W[j, i] over i before j.");
 }

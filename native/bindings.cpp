@@ -18,6 +18,7 @@ void bind_weak(nb::module_& m);
 void bind_network(nb::module_& m);
 void bind_maps(nb::module_& m);
 void bind_aggregate(nb::module_& m);
+void bind_fuse(nb::module_& m);
 void bind_correlation(nb::module_& m);
 void bind_isotonic(nb::module_& m);
 
@@ -41,6 +42,7 @@ NB_MODULE(_core, m) {
     bind_network(m);
     bind_maps(m);
     bind_aggregate(m);
+    bind_fuse(m);
     bind_correlation(m);
     bind_isotonic(m);
 }

@@ -43,40 +43,46 @@ struct Keyed {
     int64_t index;
 };
 
-// Sorts by key, equal keys in their order: bytes from the lowest, those that all keys share
-// skipped.
-inline void radix_sort(std::vector<Keyed>& entries, std::vector<Keyed>& spare) {
+// Sorts by the upper half of the key, equal ones in their order: a pass per byte that varies.
+inline void radix_upper(std::vector<Keyed>& entries, std::vector<Keyed>& spare) {
     const size_t n = entries.size();
-    uint64_t all = ~uint64_t{0}, any = 0;
-    for (const Keyed& e : entries) {
-        all &= e.key;
-        any |= e.key;
-    }
-    const uint64_t varies = all ^ any;
+    int32_t count[4][256] = {};
+    for (const Keyed& e : entries)
+        for (int b = 0; b < 4; ++b) ++count[b][(e.key >> (32 + 8 * b)) & 255];
     spare.resize(n);
-    for (int shift = 0; shift < 64; shift += 8) {
-        if (((varies >> shift) & 255) == 0) continue;
-        int64_t count[256] = {};
-        for (const Keyed& e : entries) ++count[(e.key >> shift) & 255];
-        int64_t place = 0;
-        for (int64_t& c : count) {
-            const int64_t here = c;
+    for (int b = 0; b < 4; ++b) {
+        const int shift = 32 + 8 * b;
+        if (count[b][(entries[0].key >> shift) & 255] == static_cast<int32_t>(n)) continue;
+        int32_t place = 0;
+        for (int32_t& c : count[b]) {
+            const int32_t here = c;
             c = place;
             place += here;
         }
-        for (const Keyed& e : entries) spare[count[(e.key >> shift) & 255]++] = e;
+        for (const Keyed& e : entries) spare[count[b][(e.key >> shift) & 255]++] = e;
         entries.swap(spare);
     }
 }
 
+// By key, equal keys by index. The upper half of a double tells nearly all scores apart, so that
+// few runs are left to sort by the rest.
 inline void sort_keyed(std::vector<Keyed>& entries, std::vector<Keyed>& spare) {
-    if (entries.size() > 200) {
-        radix_sort(entries, spare);
+    const auto before = [](const Keyed& a, const Keyed& b) {
+        return a.key != b.key ? a.key < b.key : a.index < b.index;
+    };
+    if (entries.size() <= 200 || entries.size() > 0x7fffffff) {
+        std::sort(entries.begin(), entries.end(), before);
         return;
     }
-    std::sort(entries.begin(), entries.end(), [](const Keyed& a, const Keyed& b) {
-        return a.key != b.key ? a.key < b.key : a.index < b.index;
-    });
+    radix_upper(entries, spare);
+    for (auto first = entries.begin(); first != entries.end();) {
+        auto last = first + 1;
+        bool sorted = true;
+        for (; last != entries.end() && last->key >> 32 == first->key >> 32; ++last)
+            sorted &= (last - 1)->key <= last->key;
+        if (!sorted) std::sort(first, last, before);
+        first = last;
+    }
 }
 
 // The order of one list, best first: entry(p) is the place in the list of what stands at p. A list

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rankwise.aggregate import AGGREGATORS as AGGREGATORS
+    from rankwise.aggregate import Consensus as Consensus
     from rankwise.aggregate import RankLists as RankLists
     from rankwise.aggregate import borda as borda
+    from rankwise.aggregate import bradley_terry as bradley_terry
     from rankwise.aggregate import comb_anz as comb_anz
     from rankwise.aggregate import comb_max as comb_max
     from rankwise.aggregate import comb_med as comb_med
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
     from rankwise.aggregate import comb_sum as comb_sum
     from rankwise.aggregate import condorcet as condorcet
     from rankwise.aggregate import copeland as copeland
+    from rankwise.aggregate import footrule as footrule
     from rankwise.aggregate import isr as isr
+    from rankwise.aggregate import kemeny as kemeny
+    from rankwise.aggregate import kemeny_consensus as kemeny_consensus
+    from rankwise.aggregate import kemeny_distance as kemeny_distance
     from rankwise.aggregate import log_isr as log_isr
     from rankwise.aggregate import markov_chain as markov_chain
     from rankwise.aggregate import mc1 as mc1
@@ -29,6 +35,9 @@ if TYPE_CHECKING:
     from rankwise.aggregate import mc4 as mc4
     from rankwise.aggregate import normalise_scores as normalise_scores
     from rankwise.aggregate import pairwise_preferences as pairwise_preferences
+    from rankwise.aggregate import plackett_luce as plackett_luce
+    from rankwise.aggregate import robust_rank_aggregation as robust_rank_aggregation
+    from rankwise.aggregate import rra_p_values as rra_p_values
     from rankwise.aggregate import rrf as rrf
     from rankwise.approximation import MapQuality as MapQuality
     from rankwise.approximation import map_quality as map_quality
@@ -66,6 +75,10 @@ if TYPE_CHECKING:
     from rankwise.formats import write as write
     from rankwise.formats import write_letor as write_letor
     from rankwise.formats import write_npz as write_npz
+    from rankwise.fusion import FusionWeights as FusionWeights
+    from rankwise.fusion import align_runs as align_runs
+    from rankwise.fusion import fuse as fuse
+    from rankwise.fusion import tune_weights as tune_weights
     from rankwise.insight import partial_dependence as partial_dependence
     from rankwise.insight import permutation_importance as permutation_importance
     from rankwise.kernel_ranker import KernelRanker as KernelRanker
@@ -167,8 +180,10 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "aggregate": [
         "AGGREGATORS",
+        "Consensus",
         "RankLists",
         "borda",
+        "bradley_terry",
         "comb_anz",
         "comb_max",
         "comb_med",
@@ -177,7 +192,11 @@ _PUBLIC = {
         "comb_sum",
         "condorcet",
         "copeland",
+        "footrule",
         "isr",
+        "kemeny",
+        "kemeny_consensus",
+        "kemeny_distance",
         "log_isr",
         "markov_chain",
         "mc1",
@@ -186,6 +205,9 @@ _PUBLIC = {
         "mc4",
         "normalise_scores",
         "pairwise_preferences",
+        "plackett_luce",
+        "robust_rank_aggregation",
+        "rra_p_values",
         "rrf",
     ],
     "approximation": ["MapQuality", "map_quality"],
@@ -208,6 +230,7 @@ _PUBLIC = {
     "experiment": ["Fold", "choose", "run_experiment"],
     "folds": ["FoldPaths", "fold_paths", "read_folds"],
     "formats": ["read", "read_letor", "read_npz", "write", "write_letor", "write_npz"],
+    "fusion": ["FusionWeights", "align_runs", "fuse", "tune_weights"],
     "insight": ["partial_dependence", "permutation_importance"],
     "kernel_ranker": ["KernelRanker", "RankNystrom", "RankRandomFourier"],
     "kernel_ranksvm": ["KernelRankSVM"],

@@ -57,6 +57,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise import _core, _validate
+from rankwise._consensus import Consensus as Consensus
+from rankwise._consensus import footrule as footrule
+from rankwise._consensus import kemeny as kemeny
+from rankwise._consensus import kemeny_consensus as kemeny_consensus
+from rankwise._consensus import kemeny_distance as kemeny_distance
 from rankwise._markov import markov_chain as markov_chain
 from rankwise._markov import mc1 as mc1
 from rankwise._markov import mc2 as mc2
@@ -64,6 +69,10 @@ from rankwise._markov import mc3 as mc3
 from rankwise._markov import mc4 as mc4
 from rankwise._rank_lists import TIES, list_weights, lists_of
 from rankwise._rank_lists import RankLists as RankLists
+from rankwise._strengths import bradley_terry as bradley_terry
+from rankwise._strengths import plackett_luce as plackett_luce
+from rankwise._strengths import robust_rank_aggregation as robust_rank_aggregation
+from rankwise._strengths import rra_p_values as rra_p_values
 
 Floats = NDArray[np.float64]
 
@@ -131,20 +140,20 @@ def rrf(
     R: ArrayLike | RankLists,
     *,
     qid: ArrayLike | None = None,
-    k: float = 60.0,
+    rank_constant: float = 60.0,
     weights: ArrayLike | None = None,
     missing: str = "skip",
     ties: str = "average",
     n_threads: int = 0,
 ) -> Floats:
-    """Reciprocal rank fusion: ``s_i = sum over lists of weight / (k + rank of i)``.
+    """Reciprocal rank fusion: ``s_i = sum over lists of weight / (60 + rank of i)``.
 
     Parameters
     ----------
     R, qid, weights, ties, n_threads
         As in :func:`borda`.
-    k : float
-        At least 0; the larger, the less the first places stand out.
+    rank_constant : float
+        The 60 of the formula, at least 0; the larger, the less the first places stand out.
     missing : {"skip", "last"}
         ``"last"`` gives absent items the mean over the places behind the list.
 
@@ -159,10 +168,10 @@ def rrf(
     Examples
     --------
     >>> import rankwise as rw
-    >>> rw.rrf([[0.9, 10.0], [0.1, 30.0]], k=0)
+    >>> rw.rrf([[0.9, 10.0], [0.1, 30.0]], rank_constant=0)
     array([1.5, 1.5])
     """
-    k = _validate.number("rrf", "k", k, low=0)
+    k = _validate.number("rrf", "rank_constant", rank_constant, low=0)
     return _positional("rrf", "rrf", R, qid, weights, missing, ties, n_threads, k=k)
 
 
@@ -758,4 +767,9 @@ AGGREGATORS: dict[str, Callable[..., Floats]] = {
     "mc2": mc2,
     "mc3": mc3,
     "mc4": mc4,
+    "kemeny": kemeny,
+    "footrule": footrule,
+    "bradley_terry": bradley_terry,
+    "plackett_luce": plackett_luce,
+    "rra": robust_rank_aggregation,
 }
