@@ -64,13 +64,13 @@ nb::object align_integers(const std::vector<In<int64_t>>& ids,
         a = align(runs, pointers(scores), slices, n_threads);
         if (a.twice_run < 0) {
             items = raw_array<int64_t>(a.offsets.back());
-            each_source(a, slices, [&](int64_t i, int64_t run, int64_t row) {
-                items[i] = runs[run].id[row];
-            });
+            each_source(a, slices,
+                        [&](int64_t i, int64_t run, int64_t row) { items[i] = runs[run].id[row]; });
         }
     }
     if (a.twice_run >= 0) return repeat_of(a);
-    const auto n = static_cast<size_t>(a.n_entries()), n_items = static_cast<size_t>(a.offsets.back());
+    const auto n = static_cast<size_t>(a.n_entries()),
+               n_items = static_cast<size_t>(a.offsets.back());
     return nb::make_tuple(move_array(std::move(a.offsets)), move_array(std::move(a.starts)),
                           owned(std::move(a.item), n), owned(std::move(a.score), n),
                           owned(std::move(items), n_items));
@@ -78,8 +78,8 @@ nb::object align_integers(const std::vector<In<int64_t>>& ids,
 
 nb::object align_names(const std::vector<In<uint8_t>>& bytes,
                        const std::vector<In<int64_t>>& offsets,
-                       const std::vector<In<double>>& scores, In2<int64_t> begin,
-                       In2<int64_t> end, int n_threads) {
+                       const std::vector<In<double>>& scores, In2<int64_t> begin, In2<int64_t> end,
+                       int n_threads) {
     check_slices(begin, end, bytes.size(), scores);
     std::vector<NamedIds> runs;
     for (size_t l = 0; l < bytes.size(); ++l) {
@@ -106,7 +106,8 @@ nb::object align_names(const std::vector<In<uint8_t>>& bytes,
         }
     }
     if (a.twice_run >= 0) return repeat_of(a);
-    const auto n = static_cast<size_t>(a.n_entries()), n_items = static_cast<size_t>(a.offsets.back());
+    const auto n = static_cast<size_t>(a.n_entries()),
+               n_items = static_cast<size_t>(a.offsets.back());
     return nb::make_tuple(move_array(std::move(a.offsets)), move_array(std::move(a.starts)),
                           owned(std::move(a.item), n), owned(std::move(a.score), n),
                           owned(std::move(run_of), n_items), owned(std::move(row_of), n_items));
@@ -138,8 +139,7 @@ std::tuple<Out<uint8_t>, Out<int64_t>> gather_names(const std::vector<In<uint8_t
     cuts.data()[0] = 0;
     for (size_t i = 0; i < n; ++i)
         cuts.data()[i + 1] =
-            cuts.data()[i] +
-            static_cast<int64_t>(runs[run.data()[i]].name(row.data()[i]).size());
+            cuts.data()[i] + static_cast<int64_t>(runs[run.data()[i]].name(row.data()[i]).size());
     auto out = new_array<uint8_t>(static_cast<size_t>(cuts.data()[n]));
     for (size_t i = 0; i < n; ++i) {
         const std::string_view name = runs[run.data()[i]].name(row.data()[i]);
@@ -178,13 +178,12 @@ void add_dictionary(PyObject* entries, Numbering& numbering, std::vector<PyObjec
         const double number = PyFloat_AsDouble(value);
         if (number == -1.0 && PyErr_Occurred()) pending_error();
         const auto next = static_cast<int32_t>(keys.size());
-        const int32_t found =
-            numbering.find(mix(static_cast<uint64_t>(raw)), [&](int32_t known) {
-                if (keys[known] == key) return true;
-                const int same = PyObject_RichCompareBool(keys[known], key, Py_EQ);
-                if (same < 0) pending_error();
-                return same == 1;
-            });
+        const int32_t found = numbering.find(mix(static_cast<uint64_t>(raw)), [&](int32_t known) {
+            if (keys[known] == key) return true;
+            const int same = PyObject_RichCompareBool(keys[known], key, Py_EQ);
+            if (same < 0) pending_error();
+            return same == 1;
+        });
         if (found == next) keys.push_back(key);
         item.push_back(found);
         score.push_back(number);

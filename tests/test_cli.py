@@ -352,8 +352,11 @@ def test_help_of_every_command_has_examples(capsys):
         "eval",
         "convert",
         "describe",
+        "fuse",
+        "aggregate",
         "rankers",
         "metrics",
+        "aggregators",
     ):
         with pytest.raises(SystemExit) as stop:
             main([name, "--help"])

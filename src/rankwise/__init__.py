@@ -137,6 +137,7 @@ if TYPE_CHECKING:
     from rankwise.pooling import isotonic as isotonic
     from rankwise.prepare import QueryKFold as QueryKFold
     from rankwise.prepare import QueryScaler as QueryScaler
+    from rankwise.rank_files import read_rankings as read_rankings
     from rankwise.recipes import RECIPES as RECIPES
     from rankwise.recipes import make_ranker as make_ranker
     from rankwise.retarget import MonotoneRetargeting as MonotoneRetargeting
@@ -274,6 +275,7 @@ _PUBLIC = {
     ],
     "pooling": ["isotonic"],
     "prepare": ["QueryKFold", "QueryScaler"],
+    "rank_files": ["read_rankings"],
     "recipes": ["RECIPES", "make_ranker"],
     "retarget": ["MonotoneRetargeting", "Retargeted"],
     "saving": ["load", "save"],

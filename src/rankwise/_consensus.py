@@ -173,9 +173,7 @@ def kemeny_consensus(
     lists = _one_query("kemeny_consensus", R)
     W = _preferences("kemeny_consensus", lists, weights, missing, 0)
     found = _solve(W, solver, exact_up_to)
-    return Consensus(
-        lists.groups.scatter(found.scores), found.distance, found.bound, found.exact
-    )
+    return Consensus(lists.groups.scatter(found.scores), found.distance, found.bound, found.exact)
 
 
 def _one_query(where: str, R: Any) -> RankLists:
@@ -241,7 +239,9 @@ def _circles(W: Floats, place: Ints) -> list[list[int]]:
     from scipy.sparse.csgraph import connected_components
 
     beats = W.T < W
-    n_sets, label = connected_components(csr_matrix(beats), directed=True, connection="strong")
+    n_sets, label = connected_components(
+        csr_matrix(beats.astype(np.int8)), directed=True, connection="strong"
+    )
     members: list[list[int]] = [[] for _ in range(n_sets)]
     for item, name in enumerate(label.tolist()):
         members[name].append(item)
@@ -309,7 +309,12 @@ def _linear_program(W: Floats) -> Ints:
                 shape=(len(rows), len(cost)),
             )
             constraints = [LinearConstraint(table, np.array(low), np.array(low) + 1)]
-        found = milp(cost, integrality=integral, bounds=Bounds(0, 1), constraints=constraints)
+        found = milp(
+            cost,
+            integrality=np.full(len(cost), integral),
+            bounds=Bounds(0, 1),
+            constraints=constraints,
+        )
         if found.x is None:
             raise ValueError(f"kemeny: the solver must find an optimum, got: {found.message}")
         new = _violated(found.x, column, n)

@@ -209,9 +209,7 @@ def _fit(
     return lists.groups.scatter(out)
 
 
-def _steps(
-    where: str, n: int, step: Step, alpha: float, tol: float, max_iter: int
-) -> Floats:
+def _steps(where: str, n: int, step: Step, alpha: float, tol: float, max_iter: int) -> Floats:
     """MM steps from equal strengths; strengths average 1, which is what ``alpha`` pulls to."""
     log_strength = np.zeros(n)
     if n < 2:
@@ -235,7 +233,9 @@ def _check_connected(where: str, W: Floats) -> None:
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
-    n_sets, _ = connected_components(csr_matrix(W > 0), directed=True, connection="strong")
+    n_sets, _ = connected_components(
+        csr_matrix((W > 0).astype(np.int8)), directed=True, connection="strong"
+    )
     if n_sets > 1:
         raise ValueError(
             f"{where}: with alpha=0 every set of items must lose a pair to the others and win one, "
@@ -308,7 +308,8 @@ def robust_rank_aggregation(
     chance = betainc(k, np.maximum(m - k + 1, 1), np.where(known, r, 1.0))
     rho = np.where(known, chance, 1.0).min(axis=1, initial=1.0)
     with np.errstate(divide="ignore"):
-        return np.maximum(0.0, -np.log10(np.maximum(rho, np.finfo(float).tiny)))
+        scores: Floats = np.maximum(0.0, -np.log10(np.maximum(rho, np.finfo(float).tiny)))
+    return scores
 
 
 def rra_p_values(scores: ArrayLike, n_lists: int) -> Floats:
@@ -336,4 +337,3 @@ def rra_p_values(scores: ArrayLike, n_lists: int) -> Floats:
     values = _validate.vector("rra_p_values", "scores", scores)
     count = int(_validate.number("rra_p_values", "n_lists", n_lists, low=1, integer=True))
     return np.minimum(1.0, count * 10.0**-values)
-

@@ -124,7 +124,13 @@ def build_parser() -> argparse.ArgumentParser:
     _add_eval(commands)
     _add_convert(commands)
     _add_describe(commands)
-    for name, what in (("rankers", "rankers"), ("metrics", "metrics")):
+    _add_fuse(commands)
+    _add_aggregate(commands)
+    for name, what in (
+        ("rankers", "rankers"),
+        ("metrics", "metrics"),
+        ("aggregators", "ways to aggregate rank lists"),
+    ):
         p = _command(
             commands,
             name,
@@ -452,6 +458,84 @@ def _add_describe(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     _json(p)
 
 
+def _aggregating(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--method",
+        default=default,
+        metavar="NAME",
+        help=f"aggregator, options in brackets, see 'rankwise aggregators' (default: {default})",
+    )
+    parser.add_argument(
+        "--norm",
+        choices=("minmax", "max", "sum", "zscore", "rank", "borda"),
+        help="how the scores of each list are normalised first (default: not)",
+    )
+    parser.add_argument(
+        "--missing",
+        choices=("skip", "last", "mean", "zero", "min"),
+        help="what a list says of items it does not hold: nothing, that they come last, ... "
+        "(default: the aggregator's)",
+    )
+    parser.add_argument(
+        "--weights", metavar="W,W,...", help="weights of the lists, at least 0 (default: equal)"
+    )
+    parser.add_argument("--k", type=int, metavar="N", help="keep the first N only")
+
+
+def _add_fuse(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    p = _command(
+        commands,
+        "fuse",
+        "fuse TREC runs into one, topic by topic",
+        """
+rankwise fuse bm25.run dense.run splade.run --method rrf -o fused.run
+rankwise fuse bm25.run dense.run --method comb_mnz --norm minmax --weights 1,2 -o fused.run
+rankwise fuse a.run b.run --method "rrf(rank_constant=10)" --k 100 -o fused.run
+rankwise fuse a.run b.run --method comb_sum --norm zscore --missing min --train qrels.txt --metric ap -o fused.run
+""",
+    )
+    p.add_argument("runs", nargs="+", metavar="RUN", help="run files, plain or compressed")
+    _aggregating(p, "rrf")
+    p.add_argument("--output", "-o", required=True, metavar="RUN", help="where the fused run goes")
+    p.add_argument("--tag", help="name of the fused run (default: the aggregator's)")
+    group = p.add_argument_group("finding weights")
+    group.add_argument("--train", metavar="QRELS", help="judgements to find the weights by")
+    group.add_argument(
+        "--topics", metavar="FILE", help="training topics, one a line (default: all judged)"
+    )
+    group.add_argument("--metric", default="ap", help="metric to go by (default: ap)")
+    _json(p)
+
+
+def _add_aggregate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    p = _command(
+        commands,
+        "aggregate",
+        "aggregate rank lists into one ranking",
+        """
+rankwise aggregate votes.soi --method borda
+rankwise aggregate judges.csv --method kemeny --missing last
+rankwise aggregate lists.json --method "mc4(eps=0.1)" --k 10 --json
+rankwise aggregate profile.toc --method copeland --optimum
+""",
+    )
+    p.add_argument(
+        "lists", help="PrefLib profile (.soc, .soi, .toc, .toi), CSV or JSON; '-' is standard input"
+    )
+    p.add_argument(
+        "--format",
+        choices=("soc", "soi", "toc", "toi", "csv", "json"),
+        help="format of the file (default: by its ending)",
+    )
+    _aggregating(p, "borda")
+    p.add_argument(
+        "--optimum",
+        action="store_true",
+        help="also find Kemeny's consensus and its distance to the lists",
+    )
+    _json(p)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     parser = build_parser()
@@ -465,9 +549,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        from rankwise import commands
+        from rankwise import commands, commands_fusion
 
-        commands.COMMANDS[args.command](args)
+        {**commands.COMMANDS, **commands_fusion.COMMANDS}[args.command](args)
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("rankwise: interrupted", file=sys.stderr)

@@ -219,7 +219,7 @@ def _lists(
 def _align_runs(runs: list[Run], n_threads: int, with_items: bool) -> _Aligned:
     topics, begin, end = _slices([r.topics.tolist() for r in runs], [r.offsets for r in runs])
     data, cuts = [r.docs.data for r in runs], [r.docs.offsets for r in runs]
-    found = _core.align_names(data, cuts, [r.score for r in runs], begin, end, n_threads)
+    found: Any = _core.align_names(data, cuts, [r.score for r in runs], begin, end, n_threads)
     _refuse_repeats(found, lambda run, row: runs[run].docs[row])
     offsets, run_of, row_of = found[0], found[4], found[5]
     ids = Ids.from_values(topics, where="fuse", name="qid")
@@ -272,7 +272,7 @@ def _align_columns(runs: list[tuple[Any, Any, Any]], n_threads: int) -> _Aligned
         docs.append(np.ascontiguousarray(group.gather(ids), np.int64))
         scores.append(np.ascontiguousarray(group.gather(values)))
     topics, begin, end = _slices([g.ids.tolist() for g in groups], [g.offsets for g in groups])
-    found = _core.align_integers(docs, scores, begin, end, n_threads)
+    found: Any = _core.align_integers(docs, scores, begin, end, n_threads)
     _refuse_repeats(found, lambda run, row: int(docs[run][row]))
     ids, items = np.array(topics), found[4]
     lists = _lists(Groups(found[0], ids), found, len(runs), items)
@@ -309,7 +309,9 @@ def _finite(score: Floats) -> None:
 # --- Aggregating ------------------------------------------------------------------------------
 
 
-def _method(method: str | Callable[..., Floats]) -> tuple[str, Callable[..., Floats], dict[str, Any]]:
+def _method(
+    method: str | Callable[..., Floats],
+) -> tuple[str, Callable[..., Floats], dict[str, Any]]:
     """Name, function and options of a method as text or function."""
     if callable(method):
         return getattr(method, "__name__", "fused"), method, {}
@@ -343,12 +345,20 @@ def _scores(
         options = {**options, "weights": weights}
     if "n_threads" in known:
         options = {**options, "n_threads": n_threads}
-    return function(lists, **options)
+    scores = _validate.vector("fuse", "scores", function(lists, **options))
+    if len(scores) != lists.n_items or np.isnan(scores).any():
+        raise ValueError(
+            f"fuse: {where} must return one number per item, {lists.n_items}, got {len(scores)} "
+            f"({int(np.isnan(scores).sum())} of them NaN)"
+        )
+    return scores
 
 
 def _weights(weights: Any, names: list[str] | None) -> Floats | None:
     if isinstance(weights, FusionWeights):
-        weights = dict(zip(weights.names, weights.weights, strict=True)) if names else weights.weights
+        weights = (
+            dict(zip(weights.names, weights.weights, strict=True)) if names else weights.weights
+        )
     if isinstance(weights, Mapping):
         if names is None:
             raise TypeError("fuse: weights by name need runs by name; pass {name: run, ...}")
@@ -476,7 +486,9 @@ def tune_weights(
     best, n_queries = equal, _ = value(weights)
     if n_queries == 0:
         raise ValueError(f"tune_weights: {wanted} must be defined on a training topic, got none")
-    for _ in range(int(_validate.number("tune_weights", "max_rounds", max_rounds, low=1, integer=True))):
+    for _ in range(
+        int(_validate.number("tune_weights", "max_rounds", max_rounds, low=1, integer=True))
+    ):
         changed = False
         for run in range(len(listed)):
             start = weights[run] or 1.0
