@@ -1,16 +1,19 @@
-"""Is it better to train on a metric's own lambda gradients than on nDCG's?
+"""Is it better to train on a metric's own lambda gradients than on nDCG's? And what are ties worth?
 
-    python benchmarks/study_metric_lambdas.py ../shared/data              # all three data sets
-    python benchmarks/study_metric_lambdas.py ../shared/data --only mq2008 --seeds 1
+    python benchmarks/study_metric_lambdas.py ../shared/data              # all data sets and parts
+    python benchmarks/study_metric_lambdas.py ../shared/data --only mq2008 --part own --seeds 1
 
-For each target metric (AP, RR, ERR) boosted trees are trained twice with one budget, on LambdaRank
-for the target and on LambdaRank for nDCG; both stop early by the *target* on the validation queries of
-a fold and are measured by the target on its test queries. Seeds draw the queries of each round. The
-difference is paired by query (each the mean over seeds), with its bootstrap interval of 95 %.
+``own``: for each target metric (AP, RR, ERR) boosted trees are trained twice with one budget, on
+LambdaRank for the target and on LambdaRank for nDCG; both stop early by the *target* on the
+validation queries of a fold and are measured by the target on its test queries. Seeds draw the queries
+of each round. The difference is paired by query (each the mean over seeds), with its bootstrap
+interval of 95 %.
 
-A second table asks what the treatment of tied scores is worth: nDCG's lambdas with ``ties="average"``
-against ``ties="stable"``. "stable, shuffled" gives the trees a row order that is drawn anew for every
-seed, as a stored file would.
+``ties``: nDCG's lambdas with ``ties="average"`` against ``ties="stable"``, which gets a row order
+drawn anew for every seed, as a stored file would have one.
+
+``shuffle``: rows are shuffled inside their queries and models trained again; the largest change of a
+prediction after five trees, beside the spread of the predictions.
 """
 
 from __future__ import annotations
@@ -29,14 +32,10 @@ import numpy as np
 
 import rankwise as rw
 from rankwise.metrics import parse_metric
+from rankwise.stats import intervals
+from study_losses import DATA as STUDIES
 
 Folds = list[tuple[rw.Queries, rw.Queries, rw.Queries]]
-
-
-def mslr(folder: Path) -> Folds:
-    names = ("train", "vali", "test")
-    queries = rw.concatenate([rw.read(folder / "mslr-sample" / f"{name}.txt") for name in names])
-    return queries.folds(5, rng=0)
 
 
 def course(_: Path) -> Folds:
@@ -44,20 +43,13 @@ def course(_: Path) -> Folds:
     folds = []
     for seed in range(5):
         queries = rw.make_queries("course", n_queries=1000, rng=seed)
-        parts = (range(300), range(300, 500), range(500, 1000))
-        folds.append(tuple(queries.take(part) for part in parts))
+        train, valid, test = (queries.take(range(*r)) for r in ((0, 300), (300, 500), (500, 1000)))
+        folds.append((train, valid, test))
     return folds
 
 
-DATA: dict[str, tuple[str, Callable[[Path], Folds]]] = {
-    "mq2008": ("MQ2008", lambda folder: list(rw.read_folds(folder / "letor4" / "MQ2008"))),
-    "ohsumed": (
-        "OHSUMED",
-        lambda folder: list(rw.read_folds(folder / "letor3" / "OHSUMED" / "QueryLevelNorm")),
-    ),
-    "mslr": ("MSLR sample", mslr),
-    "course": ("synthetic", course),
-}
+DATA = {key: (text.split(" (")[0], read) for key, (text, read) in STUDIES.items()}
+DATA["course"] = ("synthetic", course)
 TARGETS = ("ap", "rr", "err")
 
 
@@ -108,43 +100,98 @@ def values(folds: Folds, loss: Callable[[int], Any], target: str, seeds: int) ->
     return np.mean(total, axis=0)
 
 
-def compare(name: str, target: str, ours: np.ndarray, other: np.ndarray, labels: Any) -> None:
+def row(name: str, target: str, ours: np.ndarray, other: np.ndarray) -> None:
     kept = ~np.isnan(ours)
-    difference = ours[kept] - other[kept]
-    rng = np.random.default_rng(0)
-    draws = rng.integers(0, len(difference), (5000, len(difference)))
-    low, high = np.quantile(difference[draws].mean(axis=1), [0.025, 0.975])
+    gap = intervals((ours - other)[None, kept], "bca", 0.95, 9_999, 0)[0]
     print(
         f"| {name} | {target} | {ours[kept].mean():.4f} | {other[kept].mean():.4f} "
-        f"| {difference.mean():+.4f} [{low:+.4f}, {high:+.4f}] |" + labels,
+        f"| {gap.mean:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}] |",
         flush=True,
     )
 
 
+def own(loaded: dict[str, Folds], seeds: int) -> None:
+    print("\n| data | metric | its own lambda | nDCG's lambda | difference, 95 % |")
+    print("|---|---|---|---|---|")
+    for key, folds in loaded.items():
+        for target in TARGETS:
+            ours = values(folds, lambda _, m=target: rw.LambdaRank(m), target, seeds)  # type: ignore[misc]
+            ndcg = values(folds, lambda _: rw.LambdaRank(), target, seeds)
+            row(DATA[key][0], target, ours, ndcg)
+
+
+def ties(loaded: dict[str, Folds], seeds: int) -> None:
+    print('\n| data | metric | ties="average" | ties="stable", shuffled | difference, 95 % |')
+    print("|---|---|---|---|---|")
+    stable = rw.LambdaRank(ties="stable")
+    for key, folds in loaded.items():
+        average = values(folds, lambda _: rw.LambdaRank(), "ndcg@10", seeds)
+        shuffled = values(folds, lambda seed: Shuffled(stable, seed), "ndcg@10", seeds)
+        row(DATA[key][0], "ndcg@10", average, shuffled)
+
+
+# --- what a shuffled file changes -----------------------------------------------------------------
+
+
+def rankwise_scores(train: rw.Queries, X: Any) -> Any:
+    return rw.TreeRanker(n_estimators=5, num_leaves=31, n_jobs=1).fit(train).predict(X)
+
+
+def lightgbm_scores(train: rw.Queries, X: Any) -> Any:
+    import lightgbm as lgb
+
+    model = lgb.LGBMRanker(n_estimators=5, num_leaves=31, n_jobs=1, verbose=-1)
+    return model.fit(train.X, train.y, group=train.sizes).predict(X)
+
+
+def xgboost_scores(train: rw.Queries, X: Any) -> Any:
+    import xgboost as xgb
+
+    model = xgb.XGBRanker(n_estimators=5, max_depth=5, n_jobs=1)  # its default: rank:ndcg
+    qid = np.repeat(np.arange(train.n_queries), train.sizes)
+    return model.fit(train.X, train.y, qid=qid).predict(X)
+
+
+PEERS: dict[str, Callable[[rw.Queries, Any], Any]] = {
+    "rankwise": rankwise_scores,
+    "LightGBM": lightgbm_scores,
+    "XGBoost": xgboost_scores,
+}
+
+
+def shuffle(loaded: dict[str, Folds], seeds: int) -> None:
+    print("\n| data | system | largest change | standard deviation of the predictions |")
+    print("|---|---|---|---|")
+    for key, folds in loaded.items():
+        train, _, test = folds[0]
+        query = np.repeat(np.arange(train.n_queries), train.sizes)
+        for name, scores in PEERS.items():
+            before, largest = scores(train, test.X), 0.0
+            for seed in range(seeds):
+                order = np.lexsort((np.random.default_rng(seed).random(train.n_docs), query))
+                moved = rw.Queries.from_arrays(train.X[order], train.y[order], query)
+                largest = max(largest, float(np.abs(scores(moved, test.X) - before).max()))
+            print(f"| {DATA[key][0]} | {name} | {largest:.3g} | {before.std():.2f} |", flush=True)
+
+
+PARTS: dict[str, Callable[[dict[str, Folds], int], None]] = {
+    "own": own,
+    "ties": ties,
+    "shuffle": shuffle,
+}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", help="data sets, by comma")
+    parser.add_argument("--only", help=f"data sets by commas, of {', '.join(DATA)}")
+    parser.add_argument("--part", default=",".join(PARTS), help="by commas (default: all)")
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
     wanted = args.only.split(",") if args.only else list(DATA)
     loaded = {key: DATA[key][1](args.folder) for key in wanted}
-    print(
-        "| data | metric | its own lambda | nDCG's lambda | difference, 95 % |\n|---|---|---|---|---|"
-    )
-    for key in wanted:
-        for target in TARGETS:
-            own = values(loaded[key], lambda _, m=target: rw.LambdaRank(m), target, args.seeds)
-            ndcg = values(loaded[key], lambda _: rw.LambdaRank(), target, args.seeds)
-            compare(DATA[key][0], target, own, ndcg, "")
-    print(
-        "\n| data | metric | average | stable, shuffled | difference, 95 % |\n|---|---|---|---|---|"
-    )
-    stable = rw.LambdaRank(ties="stable")
-    for key in wanted:
-        average = values(loaded[key], lambda _: rw.LambdaRank(), "ndcg@10", args.seeds)
-        shuffled = values(loaded[key], lambda seed: Shuffled(stable, seed), "ndcg@10", args.seeds)
-        compare(DATA[key][0], "ndcg@10", average, shuffled, "")
+    for part in args.part.split(","):
+        PARTS[part](loaded, args.seeds)
 
 
 if __name__ == "__main__":

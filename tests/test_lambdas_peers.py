@@ -89,16 +89,19 @@ def test_trees_equal_lightgbm_s_own_objective(rounds):
 
 
 @pytest.mark.parametrize("first_round", [True, False])
-def test_the_first_tree_equals_xgboost_s_with_its_doubled_curvature(first_round):
+@pytest.mark.parametrize(("objective", "metric"), [("rank:ndcg", "ndcg"), ("rank:map", "ap")])
+def test_the_first_tree_equals_xgboost_s_with_its_doubled_curvature(objective, metric, first_round):
     # One split per document is not to be had from depth-wise trees; two leaves are enough.
     X, y, offsets = lists(seed=2)
+    if metric == "ap":
+        y = (y >= 2).astype(float)
     rng = np.random.default_rng(3)
     scores = np.zeros(len(y)) if first_round else rng.normal(size=len(y)).round(6)
     matrix = xgb.DMatrix(X, y, qid=np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)))
     matrix.set_base_margin(scores)
     booster = xgb.train(
         {
-            "objective": "rank:ndcg",
+            "objective": objective,
             "lambdarank_pair_method": "topk",
             "lambdarank_num_pair_per_sample": 1000,
             "lambdarank_normalization": False,
@@ -116,7 +119,7 @@ def test_the_first_tree_equals_xgboost_s_with_its_doubled_curvature(first_round)
     )
     leaf = booster.predict(matrix, pred_leaf=True).ravel()
     step = booster.predict(matrix, output_margin=True) - scores
-    gradient, curvature = rw.LambdaRank(ties="stable").derivatives(y, scores, offsets)
+    gradient, curvature = rw.LambdaRank(metric, ties="stable").derivatives(y, scores, offsets)
     for value in np.unique(leaf):
         inside = leaf == value
         ours = -gradient[inside].sum() / (2 * curvature[inside].sum())

@@ -346,6 +346,15 @@ RECIPES: dict[str, Recipe] = {
             ranges={**_TREE_RANGES, "drop_rate": Range(0.02, 0.3, log=True)},
         ),
         Recipe(
+            "bl_mart",
+            "listwise: LambdaMART on many random parts of the queries, the best of them averaged",
+            "Ganjisaffar, Caruana & Lopes 2011, SIGIR",
+            _made("ensembles", "BaggedRanker"),
+            {"ranker": ("lambdamart(num_leaves=7)", "lambdamart(num_leaves=15)")},
+            missing=True,
+            ranges={"bag": Range(0.5, 0.9)},
+        ),
+        Recipe(
             "ranknet_mlp",
             "pairwise: two-layer network, logistic loss on score differences",
             "Burges et al. 2005, ICML",
