@@ -142,6 +142,7 @@ if TYPE_CHECKING:
     from rankwise.recipes import make_ranker as make_ranker
     from rankwise.retarget import MonotoneRetargeting as MonotoneRetargeting
     from rankwise.retarget import Retargeted as Retargeted
+    from rankwise.retarget_aggregation import RetargetedAggregation as RetargetedAggregation
     from rankwise.saving import load as load
     from rankwise.saving import save as save
     from rankwise.space import Range as Range
@@ -278,6 +279,7 @@ _PUBLIC = {
     "rank_files": ["read_rankings"],
     "recipes": ["RECIPES", "make_ranker"],
     "retarget": ["MonotoneRetargeting", "Retargeted"],
+    "retarget_aggregation": ["RetargetedAggregation"],
     "saving": ["load", "save"],
     "space": ["Range"],
     "stats": [

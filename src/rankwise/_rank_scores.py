@@ -59,7 +59,7 @@ def prepare(R: Floats, offsets: Offsets, *, missing: str, scores: str) -> Eviden
     values = R.copy()
     known = ~np.isnan(R)
     if missing == "last":
-        listed = known.any(axis=1)
+        listed = np.asarray(known.any(axis=1))
         used = _sums(known, offsets)[query] > 0
         behind = ~known & used & listed[:, None]
         # Any value below the list's own will do for places; for raw values, its smallest.

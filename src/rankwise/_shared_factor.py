@@ -15,6 +15,7 @@ many: where features explain nearly everything, t and w then move in tiny steps 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,8 @@ Constrain = Callable[[Floats, Floats], Floats]
 _RIDGE = 1e-3, 1e9  # how weak and how strong the ridge may become
 _SPREAD = 1e-3  # psi is at least this share of abar^2
 _LEAST_ROUNDS = 6
+_SWEEPS = 5  # between constrained means of t and of the weights
+_LONGEST = 64.0  # stride of the scales
 
 
 @dataclass
@@ -105,19 +108,38 @@ class SharedFactor:
             ridge=float(max(self.d, 1)), coef=np.zeros(self.d),
             coef_cov=np.zeros((self.d, self.d)),
         )  # fmt: skip
+        stride = 1.0
         for number in range(max_iter):
             prior = self.experts(state)
+            before = copy.copy(state), self._moments()
             if number > 0 and self.joint:
-                self.scales(state)
+                self.scales(state, stride)
             else:
                 self.features(state)
             self.rescale(state)
             self.consensus(state)
-            state.bounds.append(self.bound(state, prior))
+            bound = self.bound(state, prior)
+            if stride > 1 and not bound >= state.bounds[-1]:
+                # Too long a step: take the plain one, which cannot fall.
+                state, stride = before[0], 1.0
+                self._moments(before[1])
+                self.scales(state, stride)
+                self.rescale(state)
+                self.consensus(state)
+                bound = self.bound(state, prior)
+            elif number > 0 and self.joint:
+                stride = min(1.6 * stride, _LONGEST)
+            state.bounds.append(bound)
             if number + 1 >= _LEAST_ROUNDS and state.bounds[-1] - state.bounds[-2] < tol * self.n:
                 state.converged = True
                 break
         return state
+
+    def _moments(self, values: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
+        """What the model holds of the posterior; given values, takes those."""
+        if values is not None:
+            self.prediction, self.residual, self.energy, self.log_det, self.given_coef = values
+        return self.prediction, self.residual, self.energy, self.log_det, self.given_coef
 
     def experts(self, f: Factor) -> float:
         """Loadings, the distribution they come from, the noise of each list; their part of the
@@ -168,7 +190,8 @@ class SharedFactor:
             return
         if self.joint:  # only where there is no joint posterior yet
             A = self.X.T @ self.X + f.ridge * np.eye(self.d)
-            f.coef, f.coef_cov = np.linalg.solve(A, self.X.T @ f.mean), f.tau2 * np.linalg.inv(A)
+            f.coef = np.asarray(np.linalg.solve(A, self.X.T @ f.mean), np.float64)
+            f.coef_cov = np.asarray(f.tau2 * np.linalg.inv(A), np.float64)
             self.prediction = self.X @ f.coef
             spread = float(((self.X @ f.coef_cov) * self.X).sum())
             self.energy = float(f.coef @ f.coef + np.trace(f.coef_cov))
@@ -186,24 +209,30 @@ class SharedFactor:
         f.tau2 = (self.residual + f.ridge * self.energy) / (self.n + self.d)
         f.ridge = float(np.clip(self.d * f.tau2 / max(self.energy, 1e-300), *_RIDGE))
 
-    def scales(self, f: Factor) -> None:
-        """tau2 and the ridge together, given the joint posterior."""
-        if self.d == 0:
-            f.tau2 = self.residual / self.n
-            return
-        tau2 = self.residual / self.n
-        ridge = self.d * tau2 / max(self.energy, 1e-300)
-        f.ridge = float(np.clip(ridge, *_RIDGE))
-        if f.ridge != ridge:
-            tau2 = (self.residual + f.ridge * self.energy) / (self.n + self.d)
-        f.tau2 = tau2
+    def scales(self, f: Factor, stride: float = 1.0) -> None:
+        """tau2 and the ridge together, given the joint posterior.
+
+        Where features explain nearly everything tau2 goes to 0 by ever smaller steps: ``stride``
+        lengthens them, on the logarithmic scale.
+        """
+        tau2, ridge = self.residual / self.n, f.ridge
+        if self.d > 0:
+            ridge = self.d * tau2 / max(self.energy, 1e-300)
+            f_ridge = float(np.clip(ridge, *_RIDGE))
+            if f_ridge != ridge:
+                tau2 = (self.residual + f_ridge * self.energy) / (self.n + self.d)
+            ridge = f_ridge
+        if stride > 1:
+            tau2 = f.tau2 * (tau2 / f.tau2) ** stride
+            ridge = float(np.clip(f.ridge * (ridge / f.ridge) ** stride, *_RIDGE))
+        f.tau2, f.ridge = float(max(tau2, 1e-12)), ridge
 
     def rescale(self, f: Factor) -> None:
         """Back to units in which the variance of t is 1; the bound stays."""
         c = np.sqrt(f.tau2 + (self.prediction**2).mean())
         f.loading, f.typical = f.loading * c, f.typical * c
         f.square, f.spread = f.square * c**2, f.spread * c**2
-        f.coef, f.coef_cov = f.coef / c, f.coef_cov / c**2
+        f.coef, f.coef_cov, f.mean = f.coef / c, f.coef_cov / c**2, f.mean / c
         self.prediction = self.prediction / c
         f.tau2, self.residual, self.energy = f.tau2 / c**2, self.residual / c**2, self.energy / c**2
 
@@ -215,8 +244,7 @@ class SharedFactor:
         if self.joint and self.d:
             share = 1 / (1 + f.tau2 * mass)
             L = np.linalg.cholesky(
-                (self.X * (mass * share)[:, None]).T @ self.X
-                + f.ridge / f.tau2 * np.eye(self.d)
+                (self.X * (mass * share)[:, None]).T @ self.X + f.ridge / f.tau2 * np.eye(self.d)
             )
             half = np.linalg.solve(L, np.eye(self.d))
             f.coef_cov = half.T @ half
@@ -225,10 +253,11 @@ class SharedFactor:
             about = ((self.X @ half.T) ** 2).sum(axis=1)
             self.energy = float(f.coef @ f.coef + np.trace(f.coef_cov))
             self.log_det = -2 * float(np.log(np.diag(L)).sum())
-        f.mean = (pull + self.prediction / f.tau2) / precision
+        if self.constrain is None:
+            f.mean = (pull + self.prediction / f.tau2) / precision
+        else:
+            self._constrained(f, pull, precision)
         f.variance = 1 / precision
-        if self.constrain is not None:
-            f.mean = self.constrain(f.mean, precision)
         if not self.joint:
             return
         if self.d == 0:
@@ -239,6 +268,19 @@ class SharedFactor:
             ((f.mean - self.prediction) ** 2 + f.variance + (mass / precision) ** 2 * about).sum()
         )
         f.variance = f.variance + about / (f.tau2 * precision) ** 2
+
+    def _constrained(self, f: Factor, pull: Floats, precision: Floats) -> None:
+        """The means of t, in the known order, and of the weights: each given the other, in turn."""
+        assert self.constrain is not None
+        if not self.joint or self.d == 0:
+            f.mean = self.constrain((pull + self.prediction / f.tau2) / precision, precision)
+            return
+        A = self.X.T @ self.X + f.ridge * np.eye(self.d)
+        for _ in range(_SWEEPS):
+            f.coef = np.asarray(np.linalg.solve(A, self.X.T @ f.mean), np.float64)
+            self.prediction = self.X @ f.coef
+            f.mean = self.constrain((pull + self.prediction / f.tau2) / precision, precision)
+        self.energy = float(f.coef @ f.coef + np.trace(f.coef_cov))
 
     def bound(self, f: Factor, prior: float) -> float:
         """The lower bound of the log likelihood, constants dropped, for the posterior held."""
@@ -262,16 +304,3 @@ class SharedFactor:
             value -= f.ridge * self.energy / (2 * f.tau2)
             value += d / 2 * np.log(f.ridge / f.tau2) + self.log_det / 2
         return float(value)
-
-
-def posterior(f: Factor, Z: Floats, seen: Floats, prediction: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of t for other items, the model held fixed."""
-    precision = seen @ (f.square / f.noise) + 1 / f.tau2
-    return (Z @ f.weights + prediction / f.tau2) / precision, 1 / precision
-
-
-def fitted(model: Any, starts: dict[str, Floats], **options: Any) -> tuple[str, Factor]:
-    """The start whose bound is the largest, and what it led to."""
-    found = {name: model.fit(start, **options) for name, start in starts.items()}
-    best = max(found, key=lambda name: found[name].bounds[-1])
-    return best, found[best]

@@ -63,6 +63,7 @@ CLASSES = {
     "RankNystrom": "kernel_ranker",
     "RankRandomFourier": "kernel_ranker",
     "RankSVM": "linear",
+    "RetargetedAggregation": "retarget_aggregation",
     "TreeRanker": "trees",
 }
 
@@ -340,7 +341,8 @@ def _checked(ranker: Any) -> Any:
     """The ranker, if its parts fit together: it must score a document of zeros."""
     import scipy.sparse as sp
 
-    if not hasattr(ranker, "predict"):
+    # An aggregation of lists without features predicts nothing.
+    if not hasattr(ranker, "predict") or not hasattr(ranker, "n_features_in_"):
         return ranker
     row = sp.csr_matrix((1, int(ranker.n_features_in_)), dtype=np.float64)
     score = ranker.predict(row, qid=[0])
