@@ -51,6 +51,17 @@ if TYPE_CHECKING:
     from rankwise.boosting import RankBoost as RankBoost
     from rankwise.comparison import Comparison as Comparison
     from rankwise.comparison import compare as compare
+    from rankwise.correlation import Agreement as Agreement
+    from rankwise.correlation import agreement as agreement
+    from rankwise.correlation import footrule_top_k as footrule_top_k
+    from rankwise.correlation import kendall_distance as kendall_distance
+    from rankwise.correlation import kendall_distance_top_k as kendall_distance_top_k
+    from rankwise.correlation import kendall_tau as kendall_tau
+    from rankwise.correlation import overlap_at_k as overlap_at_k
+    from rankwise.correlation import plot_agreement as plot_agreement
+    from rankwise.correlation import rank_biased_overlap as rank_biased_overlap
+    from rankwise.correlation import spearman_rho as spearman_rho
+    from rankwise.correlation import weighted_tau as weighted_tau
     from rankwise.data import Groups as Groups
     from rankwise.data import Pairs as Pairs
     from rankwise.data import Queries as Queries
@@ -218,6 +229,19 @@ _PUBLIC = {
     "bins": ["BinnedQueries", "bin_queries"],
     "boosting": ["AdaRank", "RankBoost"],
     "comparison": ["Comparison", "compare"],
+    "correlation": [
+        "Agreement",
+        "agreement",
+        "footrule_top_k",
+        "kendall_distance",
+        "kendall_distance_top_k",
+        "kendall_tau",
+        "overlap_at_k",
+        "plot_agreement",
+        "rank_biased_overlap",
+        "spearman_rho",
+        "weighted_tau",
+    ],
     "data": [
         "Groups",
         "Pairs",
