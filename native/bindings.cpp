@@ -12,6 +12,7 @@ void bind_trec(nb::module_& m);
 void bind_pairs(nb::module_& m);
 void bind_losses(nb::module_& m);
 void bind_hinge(nb::module_& m);
+void bind_ordinal(nb::module_& m);
 void bind_lambdas(nb::module_& m);
 void bind_scoring(nb::module_& m);
 void bind_weak(nb::module_& m);
@@ -36,6 +37,7 @@ NB_MODULE(_core, m) {
     bind_pairs(m);
     bind_losses(m);
     bind_hinge(m);
+    bind_ordinal(m);
     bind_lambdas(m);
     bind_scoring(m);
     bind_weak(m);

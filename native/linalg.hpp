@@ -133,17 +133,21 @@ class Rows {
     virtual void quick_scores(int64_t begin, int64_t end, const double* w, double* out) const {
         scores(begin, end, w, out);
     }
+    // Of the rows begin to end as they lie in memory.
+    virtual void stored_scores(int64_t begin, int64_t end, const double* w, bool quick,
+                               double* out) const = 0;
     // sums += sum of z[i] x_(begin + i)
     virtual void add_transposed(int64_t begin, int64_t end, const double* z,
                                 double* sums) const = 0;
     // sums += sum of z[i] (x_(begin + i) - centre)^2, in a sparse matrix over the stored values
-    // only, and stored[c] += sum of z[i] over the rows that store column c.
+    // only, and stored[c] += sum of z[i] over the rows that store column c (null: the centre is 0).
     virtual void add_squares(int64_t begin, int64_t end, const double* z, const double* centre,
                              double* sums, double* stored) const = 0;
     // Sets varies[c] where column c takes more than one value inside some query.
     virtual void mark_varying(const int64_t* offsets, int64_t n_queries, uint8_t* varies) const = 0;
     int64_t n_rows = 0, n_columns = 0, n_stored = 0;
     bool sparse = false;
+    const int64_t* permutation = nullptr;  // row i is permutation[i] in memory, where all are taken
 
     // Parts for transposed products: enough work in each, and their sums not larger than the data.
     int64_t n_blocks() const {
@@ -157,6 +161,11 @@ class DenseRows final : public Rows {
   public:
     DenseRows(const T* X, const int64_t* order, int64_t n, int64_t d) : X_{X, d, order} {
         n_rows = n, n_columns = d, n_stored = n * d;
+        permutation = run_of(order, 0, order ? n : 0) == 0 ? order : nullptr;
+    }
+    void stored_scores(int64_t begin, int64_t end, const double* w, bool,
+                       double* out) const override {
+        scores_of({X_.X, X_.d, nullptr}, begin, end, w, out);
     }
     void scores(int64_t begin, int64_t end, const double* w, double* out) const override {
         // The rows of a query mostly lie side by side in another order: memory is read once in its
@@ -209,6 +218,12 @@ class SparseRows final : public Rows {
         : data_(data), columns_(columns), starts_(starts), order_(order) {
         n_rows = n, n_columns = d, n_stored = n, sparse = true;
         for (int64_t i = 0; i < n; ++i) n_stored += starts_[row(i) + 1] - starts_[row(i)];
+        permutation = run_of(order, 0, order ? n : 0) == 0 ? order : nullptr;
+    }
+    void stored_scores(int64_t begin, int64_t end, const double* w, bool quick,
+                       double* out) const override {
+        for (int64_t i = begin; i < end; ++i)
+            out[i - begin] = quick ? quick_score(i, w) : score(i, w);
     }
     void scores(int64_t begin, int64_t end, const double* w, double* out) const override {
         in_memory_order(begin, end, out, [&](int64_t row) { return score(row, w); });
@@ -242,9 +257,10 @@ class SparseRows final : public Rows {
                      double* sums, double* stored) const override {
         for (int64_t i = begin; i < end; ++i)
             for (I k = starts_[row(i)]; k < starts_[row(i) + 1]; ++k) {
-                const double away = static_cast<double>(data_[k]) - centre[columns_[k]];
+                const double x = static_cast<double>(data_[k]);
+                const double away = stored ? x - centre[columns_[k]] : x;
                 sums[columns_[k]] += z[i - begin] * away * away;
-                stored[columns_[k]] += z[i - begin];
+                if (stored) stored[columns_[k]] += z[i - begin];
             }
     }
     void mark_varying(const int64_t* offsets, int64_t n_queries, uint8_t* varies) const override {
@@ -320,11 +336,19 @@ class SparseRows final : public Rows {
 inline int64_t pass_work(const Rows& X) { return X.n_stored / 16; }
 
 inline void matvec(const Rows& X, const double* w, double* out, bool quick, int n_threads) {
-    const int64_t chunk = 1024;
-    parallel_for((X.n_rows + chunk - 1) / chunk, pass_work(X), n_threads, [&](int64_t c) {
-        const int64_t begin = c * chunk, end = std::min(begin + chunk, X.n_rows);
-        quick ? X.quick_scores(begin, end, w, out + begin) : X.scores(begin, end, w, out + begin);
+    const int64_t chunk = 1024, n = X.n_rows;
+    // Memory is read in its own order.
+    std::vector<double> stored(X.permutation ? n : 0);
+    parallel_for((n + chunk - 1) / chunk, pass_work(X), n_threads, [&](int64_t c) {
+        const int64_t begin = c * chunk, end = std::min(begin + chunk, n);
+        if (X.permutation)
+            X.stored_scores(begin, end, w, quick, stored.data() + begin);
+        else if (quick)
+            X.quick_scores(begin, end, w, out + begin);
+        else
+            X.scores(begin, end, w, out + begin);
     });
+    for (int64_t i = 0; X.permutation && i < n; ++i) out[i] = stored[X.permutation[i]];
 }
 
 // The sums of all blocks, added in the order of the blocks.
@@ -348,17 +372,20 @@ inline void transposed_matvec(const Rows& X, const double* z, double* out, int n
 inline void weighted_squares(const Rows& X, const double* z, const double* centre, double* out,
                              int n_threads) {
     const int64_t blocks = X.n_blocks(), d = X.n_columns;
-    std::vector<double> parts(static_cast<size_t>(blocks * 2 * d), 0.0), sums(2 * d);
+    // Values that are not stored are as far from the centre as zero is.
+    const bool away = X.sparse && std::any_of(centre, centre + d, [](double c) { return c != 0; });
+    const int64_t width = away ? 2 * d : d;
+    std::vector<double> parts(static_cast<size_t>(blocks * width), 0.0), sums(width);
     parallel_for(blocks, pass_work(X), n_threads, [&](int64_t b) {
         const int64_t begin = X.n_rows * b / blocks, end = X.n_rows * (b + 1) / blocks;
-        double* part = parts.data() + b * 2 * d;
-        X.add_squares(begin, end, z + begin, centre, part, part + d);
+        double* part = parts.data() + b * width;
+        X.add_squares(begin, end, z + begin, centre, part, away ? part + d : nullptr);
     });
-    add_up(parts, blocks, 2 * d, sums.data());
+    add_up(parts, blocks, width, sums.data());
     double total = 0;
-    for (int64_t i = 0; i < X.n_rows && X.sparse; ++i) total += z[i];
+    for (int64_t i = 0; i < X.n_rows && away; ++i) total += z[i];
     for (int64_t j = 0; j < d; ++j)
-        out[j] = sums[j] + (X.sparse ? (total - sums[d + j]) * centre[j] * centre[j] : 0.0);
+        out[j] = sums[j] + (away ? (total - sums[d + j]) * centre[j] * centre[j] : 0.0);
 }
 
 // Rows [a, a + 4) and columns [b, b + 8) of B^T B.

@@ -10,6 +10,7 @@
 #include "lanes.hpp"
 #include "pairs.hpp"
 #include "simd.hpp"
+#include "vecmath.hpp"
 
 namespace rankwise {
 
@@ -27,27 +28,15 @@ constexpr double kWidest = 700.0;
 
 inline double bounded_exp(double x) { return std::exp(std::clamp(x, -kWidest, kWidest)); }
 
-// log(1 + r) for 0 <= r <= 1 with full relative accuracy: 2 atanh of the ratio below, centred at
-// r = 0 or at r = sqrt(2) - 1.
-RANKWISE_INLINE HalfLanes log_one_plus(const HalfLanes& r) {
-    const HalfLanes zero = {}, one = zero + 1.0;
-    const HalfMask high = r > 0.41421356237309503;
-    const HalfLanes c = high ? zero + 1.4142135623730951 : one;
-    const HalfLanes log_c = high ? zero + 0.34657359027997270 : zero;
-    const HalfLanes top = high ? (one + r) - c : r;
-    const HalfLanes z = top / ((one + r) + c), z2 = z * z;
-    HalfLanes series = zero + 1.0 / 21;
-    for (int odd = 19; odd >= 1; odd -= 2) series = series * z2 + 1.0 / odd;
-    return log_c + 2.0 * z * series;
-}
-
 // log(1 + exp(s_loser - s_winner)) of four pairs; e holds the exponentials of the same scores.
 RANKWISE_INLINE HalfLanes pair_loss(const HalfLanes& e_i, const HalfLanes& e_j, double s_i,
                                     const HalfLanes& s_j) {
     const HalfLanes zero = {}, lead = s_j - s_i;
     const HalfMask ahead = e_j > e_i;
     const HalfLanes big = ahead ? e_j : e_i, small = ahead ? e_i : e_j;
-    return (lead > 0.0 ? lead : zero) + log_one_plus(small / big);
+    HalfLanes rest;
+    log_one_plus(small / big, rest);
+    return (lead > 0.0 ? lead : zero) + rest;
 }
 
 inline double begin_winner(const LogisticColumns& c, int32_t i, int32_t first_loser) {

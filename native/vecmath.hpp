@@ -1,4 +1,4 @@
-// Cosine, sine and powers of two of whole vectors.
+// Cosine, sine, powers of two and a logarithm of whole vectors.
 //
 // Arguments are in the units in which reduction is exact: turns for the circle functions
 // (cos(2 pi t)), powers of two for the exponential (2^y). Taking off the nearest integer then loses
@@ -119,6 +119,20 @@ RANKWISE_INLINE void power_of_two(const typename Wide<T>::Vec& y, typename Wide<
     p *= (Vec)scale;
     const Vec zero = {};
     out = y >= lowest ? p : zero;
+}
+
+// log(1 + r) for 0 <= r <= 1 with full relative accuracy: 2 atanh of the ratio below, centred at
+// r = 0 or at r = sqrt(2) - 1.
+RANKWISE_INLINE void log_one_plus(const HalfLanes& r, HalfLanes& out) {
+    const HalfLanes zero = {}, one = zero + 1.0;
+    const HalfMask high = r > 0.41421356237309503;
+    const HalfLanes c = high ? zero + 1.4142135623730951 : one;
+    const HalfLanes log_c = high ? zero + 0.34657359027997270 : zero;
+    const HalfLanes top = high ? (one + r) - c : r;
+    const HalfLanes z = top / ((one + r) + c), z2 = z * z;
+    HalfLanes series = zero + 1.0 / 21;
+    for (int odd = 19; odd >= 1; odd -= 2) series = series * z2 + 1.0 / odd;
+    out = log_c + 2.0 * z * series;
 }
 
 }  // namespace rankwise

@@ -8,6 +8,7 @@ depend on how rows were stored.
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -221,7 +222,12 @@ class LinearProblem:
         rows, offsets = _sample(self.lists, curvature, self._sample_size())
         if len(rows) > 0:
             c = curvature[rows] * (total / curvature[rows].sum())
-            out[:d, :d] = _core.gram(self._scatter(rows, offsets, c))[:d, :d]
+            # Whole queries at a time, as many as stay in cache.
+            cuts = np.searchsorted(offsets, [*range(0, len(rows), _CHUNK), len(rows)])
+            for first, last in itertools.pairwise(np.unique(cuts)):
+                a, b = offsets[first], offsets[last]
+                scatter = self._scatter(rows[a:b], offsets[first : last + 1] - a, c[a:b])
+                out[:d, :d] += _core.gram(scatter)[:d, :d]
         out[np.arange(d), np.arange(d)] += (
             self.ridge if self.ridge > 0 else 1e-12 * (total + 1e-300)
         )
@@ -362,6 +368,7 @@ def _moments(features: Any, n_docs: int, n_features: int) -> tuple[Floats, Float
 # --- the sample behind the approximate Hessian ---------------------------------------------
 
 _FULL_UP_TO = 512  # features; the factor costs d^3 / 6 products
+_CHUNK = 1024  # sampled documents at a time
 _SAMPLE = 16, 48  # sampled documents per feature: at least, and at most
 
 _LENGTHS = 20  # lengths of a step that are tried

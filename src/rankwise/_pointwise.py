@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise import _core, _validate
 from rankwise._loss import ConvexArrayKernel, ConvexLoss, Floats, Offsets
@@ -121,21 +119,6 @@ class Poisson(ConvexLoss):
 
 # --- ordered classes -------------------------------------------------------------------------
 
-# A threshold between two neighbouring labels should lie above the scores of the lower and below
-# those of the upper one. What a distance x on the wrong side costs, and its two derivatives:
-Cost = Callable[[Floats], tuple[Floats, Floats, Floats]]
-
-
-def _softplus(x: Floats) -> tuple[Floats, Floats, Floats]:
-    small = np.exp(-np.abs(x))
-    up, down = np.where(x < 0, small, 1.0) / (1 + small), np.where(x < 0, 1.0, small) / (1 + small)
-    return np.maximum(x, 0) + np.log1p(small), up, up * down
-
-
-def _squared_margin(x: Floats) -> tuple[Floats, Floats, Floats]:
-    short = np.maximum(1 + x, 0.0)
-    return short**2, 2 * short, np.where(x > -1, 2.0, 0.0)
-
 
 @dataclass(frozen=True)
 class OrdinalLogit(ConvexLoss):
@@ -175,7 +158,7 @@ class OrdinalLogit(ConvexLoss):
     separable: ClassVar[bool] = False
 
     def _kernel(self, y: Floats, offsets: Offsets, weight: Floats | None) -> Any:
-        return _Thresholds("OrdinalLogit", y, offsets, weight, _softplus, gaps=True)
+        return _Thresholds("OrdinalLogit", y, offsets, weight, margin=False)
 
 
 @dataclass(frozen=True)
@@ -213,105 +196,86 @@ class OrdinalMargin(ConvexLoss):
     separable: ClassVar[bool] = False
 
     def _kernel(self, y: Floats, offsets: Offsets, weight: Floats | None) -> Any:
-        return _Thresholds("OrdinalMargin", y, offsets, weight, _squared_margin, gaps=False)
-
-
-def _sums(index: NDArray[np.int64], values: Floats, n: int) -> Floats:
-    return np.bincount(index, values, n).astype(np.float64)
+        return _Thresholds("OrdinalMargin", y, offsets, weight, margin=True)
 
 
 _MOST_LEVELS = 100
 _STEPS = 200
+_SETTLED = 1e-7  # largest step, relative to the thresholds' size, after which one more is exact
 
 
 class _Thresholds(ConvexArrayKernel):
-    """Sum of ``cost(s - theta_k) + cost(theta_(k-1) - s)`` at the best thresholds; with ``gaps``
-    less ``log(1 - exp(-(theta_k - theta_(k-1))))`` for labels between two thresholds.
+    """Sum of ``cost(s - theta_k) + cost(theta_(k-1) - s)`` at the best thresholds; without
+    ``margin`` less ``log(1 - exp(-(theta_k - theta_(k-1))))`` for labels between two thresholds.
+
+    The sums over documents are native; the thresholds are few.
     """
 
     def __init__(
-        self, where: str, y: Floats, offsets: Offsets, weight: Floats | None, cost: Cost, gaps: bool
+        self, where: str, y: Floats, offsets: Offsets, weight: Floats | None, *, margin: bool
     ) -> None:
-        self.n_docs, self.n_queries = len(y), len(offsets) - 1
-        self.rows = np.flatnonzero(~np.isnan(y))
-        levels, self.level = np.unique(y[self.rows], return_inverse=True)
+        self.n_docs, self.offsets, self.gaps = len(y), offsets, not margin
+        judged = ~np.isnan(y)
+        levels, found = np.unique(y[judged], return_inverse=True)
         if len(levels) > _MOST_LEVELS:
             raise ValueError(
                 f"{where}: labels must take at most {_MOST_LEVELS} different values, got "
                 f"{len(levels)}; round them"
             )
-        self.n_thresholds = max(len(levels) - 1, 0)
-        self.query = np.repeat(np.arange(self.n_queries), np.diff(offsets))[self.rows]
-        self.weight = np.ones(len(self.rows)) if weight is None else weight[self.rows]
-        self.cost, self.gaps = cost, gaps
-        # Rows with a threshold over, and under, their label; and that threshold.
-        self.low = np.flatnonzero(self.level < self.n_thresholds)
-        self.high = np.flatnonzero(self.level > 0)
-        self.over, self.under = self.level[self.low], self.level[self.high] - 1
-        self.mass = _sums(self.level, self.weight, self.n_thresholds + 1)
-        self.bends = np.zeros(len(self.low)), np.zeros(len(self.high))
-        self.inverse: Floats = np.zeros((self.n_thresholds, self.n_thresholds))
+        self.n_thresholds = k = max(len(levels) - 1, 0)
+        level = np.full(len(y), -1, np.int32)
+        level[judged] = found
+        self.mass = np.bincount(
+            found, None if weight is None else weight[judged], minlength=k + 1
+        ).astype(np.float64)
+        # The start of the thresholds is where the mean score is; documents count by weight.
+        self.share = np.where(judged, 1e-300 + (1.0 if weight is None else weight), 0.0)
+        self.sides = _core.OrdinalSides(level, weight, k, margin) if k > 0 else None
+        self.inverse: Floats = np.zeros((k, k))
 
     def evaluate(
         self, s: Floats, values: bool = True, n_threads: int = 0
     ) -> tuple[Floats, Floats, Floats]:
-        n_values = self.n_queries if values else 0
-        out = np.zeros(n_values), np.zeros(self.n_docs), np.zeros(self.n_docs)
-        if self.n_thresholds == 0:
-            return out
-        scores = s[self.rows]
-        theta = self._best(scores)
-        below, above, hessian = self._sides(scores, theta)
-        loss, gradient, curvature = (np.zeros(len(scores)) for _ in range(3))
-        for column, low, high in zip((loss, gradient, curvature), below, above, strict=True):
-            column[self.low] += low
-            column[self.high] += -high if column is gradient else high
-        if self.gaps:
-            loss += self.weight * self._gap_terms(theta)[0][self.level]
-        self.bends, self.inverse = (below[2], above[2]), np.asarray(np.linalg.inv(hessian))
-        # What the thresholds give way: C inverse C^T on the diagonal, C with two entries per row.
-        full = np.zeros((len(scores), 2))
-        full[self.low, 0], full[self.high, 1] = below[2], above[2]
-        over = np.minimum(self.level, self.n_thresholds - 1)
-        under = np.maximum(self.level - 1, 0)
-        curvature -= full[:, 0] ** 2 * self.inverse[over, over]
-        curvature -= full[:, 1] ** 2 * self.inverse[under, under]
-        curvature -= 2 * full[:, 0] * full[:, 1] * self.inverse[over, under]
+        n_values = len(self.offsets) - 1 if values else 0
+        if self.sides is None:
+            return np.zeros(n_values), np.zeros(self.n_docs), np.zeros(self.n_docs)
+        self.sides.set_scores(s, n_threads)
+        theta = self._best(s, n_threads)
+        self.inverse = np.ascontiguousarray(np.linalg.inv(self._model(theta, n_threads)[1]))
+        extra = self._gap_terms(theta)[0] if self.gaps else np.zeros(len(theta) + 1)
+        loss, gradient, curvature = self.sides.evaluate(
+            theta, self.inverse, extra, values, n_threads
+        )
         if values:
-            out[0][:] = _sums(self.query, loss, self.n_queries)
-        out[1][self.rows], out[2][self.rows] = gradient, np.maximum(curvature, 0.0)
-        return out
+            ends = np.append(loss, 0.0)  # a query may be empty, and the last one end the column
+            filled = np.diff(self.offsets) > 0
+            loss = np.where(filled, np.add.reduceat(ends, self.offsets[:-1]), 0.0)
+        return loss, gradient, curvature
 
     def product(self, v: Floats, n_threads: int = 0) -> Floats:
-        out = np.zeros(self.n_docs)
-        if self.n_thresholds == 0:
-            return out
-        moved, k = v[self.rows], self.n_thresholds
-        low, high = self.bends
-        flow_low, flow_high = low * moved[self.low], high * moved[self.high]
-        pull = _sums(self.over, flow_low, k) + _sums(self.under, flow_high, k)
-        give = self.inverse @ pull
-        product = np.zeros(len(self.rows))
-        product[self.low] += flow_low - low * give[self.over]
-        product[self.high] += flow_high - high * give[self.under]
-        out[self.rows] = product
+        if self.sides is None:
+            return np.zeros(self.n_docs)
+        out: Floats = self.sides.product(v, self.inverse, n_threads)
         return out
 
-    def _sides(self, s: Floats, theta: Floats) -> tuple[Any, Any, Floats]:
-        """Weighted cost and derivatives under and over the thresholds; Hessian in the thresholds."""
-        low, high, k = self.low, self.high, self.n_thresholds
-        below = [self.weight[low] * part for part in self.cost(s[low] - theta[self.over])]
-        above = [self.weight[high] * part for part in self.cost(theta[self.under] - s[high])]
-        diagonal: Floats = _sums(self.over, below[2], k) + _sums(self.under, above[2], k)
+    def _model(self, theta: Floats, n_threads: int) -> tuple[Floats, Floats]:
+        """Gradient and Hessian in the thresholds."""
+        k = self.n_thresholds
+        low_slope, low_bend, high_slope, high_bend = self.sides.sums(theta, n_threads)
+        slope = high_slope[1:] - low_slope[:-1]
+        diagonal = high_bend[1:] + low_bend[:-1]
         hessian = np.zeros((k, k))
         if self.gaps and k > 1:
-            bend = self.mass[1:-1] * self._gap_terms(theta)[2][1:-1]
+            _, bent, bend = self._gap_terms(theta)
+            pull, bend = (self.mass * bent)[1:-1], (self.mass * bend)[1:-1]
+            slope[1:] += pull
+            slope[:-1] -= pull
             hessian[range(k - 1), range(1, k)] = hessian[range(1, k), range(k - 1)] = -bend
             diagonal[1:] += bend
             diagonal[:-1] += bend
         # A threshold that nothing pulls at stays where it is.
         hessian[np.diag_indices(k)] = np.where(diagonal > 0, diagonal, 1.0)
-        return below, above, hessian
+        return slope, hessian
 
     def _gap_terms(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """``-log(1 - exp(-gap))`` of each label and its derivatives in the gap; 0 at both ends."""
@@ -321,48 +285,35 @@ class _Thresholds(ConvexArrayKernel):
         loss, slope, bend = (np.concatenate([[0.0], part, [0.0]]) for part in inner)
         return loss, slope, bend
 
-    def _best(self, s: Floats) -> Floats:
-        """The best thresholds, by damped Newton steps from a start that depends on ``s`` alone."""
-        k, middle = self.n_thresholds, float(np.average(s, weights=self.weight + 1e-300))
+    def _best(self, s: Floats, n_threads: int) -> Floats:
+        """The best thresholds, by damped Newton steps from a start that depends on ``s`` alone.
+
+        A step is halved while the slope along it, which only rises, ends up steeper uphill than
+        half of what it was downhill.
+        """
+        k = self.n_thresholds
+        middle = float((s * self.share).sum() / self.share.sum())
         if self.gaps:
             share = np.cumsum(self.mass + 1e-9 * self.mass.sum() + 1e-300)
             share = share[:-1] / share[-1]
             theta = middle + np.log(share) - np.log1p(-share)
         else:
             theta = np.full(k, middle)
-        value, slope, hessian = self._objective(s, theta)
+        slope, hessian = self._model(theta, n_threads)
         for _ in range(_STEPS):
             step = -np.linalg.solve(hessian, slope)
-            promise = -float(slope @ step)
-            if not promise > 1e-15 * (abs(value) + 1e-300):
+            promise, size = -float(slope @ step), 1.0
+            if not promise > 0 or not np.isfinite(step).all():
                 break
-            size = 1.0
+            settled = np.abs(step).max() <= _SETTLED * (1 + np.abs(theta - middle).max())
+            while self.gaps and (np.diff(theta + size * step) <= 0).any():
+                size /= 2
+            if settled and size == 1:
+                return np.asarray(theta + step)
             while size > 1e-10:
-                trial = self._objective(s, theta + size * step)
-                if trial[0] <= value - 1e-4 * size * promise + 1e-15 * abs(value):
+                slope, hessian = self._model(theta + size * step, n_threads)
+                if float(slope @ step) <= 0.5 * promise:
                     break
                 size /= 2
-            else:
-                break
             theta = theta + size * step
-            value, slope, hessian = trial
-        # One more step: the gradient's error is that of the thresholds, the value's its square.
-        last: Floats = theta - np.linalg.solve(hessian, slope)
-        ordered = not self.gaps or bool((np.diff(last) > 0).all())
-        return last if ordered and np.isfinite(last).all() else theta
-
-    def _objective(self, s: Floats, theta: Floats) -> tuple[float, Floats, Floats]:
-        """Value, gradient and Hessian in the thresholds; infinite where they are out of order."""
-        k = self.n_thresholds
-        if self.gaps and k > 1 and not (np.diff(theta) > 0).all():
-            return np.inf, np.zeros(k), np.eye(k)
-        below, above, hessian = self._sides(s, theta)
-        value = float(below[0].sum() + above[0].sum())
-        slope = _sums(self.under, above[1], k) - _sums(self.over, below[1], k)
-        if self.gaps and k > 1:
-            loss, bent, _ = self._gap_terms(theta)
-            value += float((self.mass * loss).sum())
-            pull = (self.mass * bent)[1:-1]
-            slope[1:] += pull
-            slope[:-1] -= pull
-        return value, slope, hessian
+        return theta
