@@ -230,7 +230,7 @@ class _Thresholds(ConvexArrayKernel):
         ).astype(np.float64)
         # The start of the thresholds is where the mean score is; documents count by weight.
         self.share = np.where(judged, 1e-300 + (1.0 if weight is None else weight), 0.0)
-        self.sides = _core.OrdinalSides(level, weight, k, margin) if k > 0 else None
+        self.sides: Any = _core.OrdinalSides(level, weight, k, margin) if k > 0 else None
         self.inverse: Floats = np.zeros((k, k))
 
     def evaluate(
