@@ -278,3 +278,9 @@ def test_coefficients_by_name():
     frame = pd.DataFrame(queries.X, columns=["bm25", "length", "age", "clicks"])
     named = rw.LinearRanker("ranknet").fit(frame, queries.y, qid=queries.qid)
     assert named.coefficients()["length"] == model.coef_[1]
+
+
+def test_a_recipe_of_one_loss_takes_no_other():
+    with pytest.raises(TypeError, match=r"recipe: loss must be left out, .* 'ranknet', got 'list"):
+        rw.make_ranker("ranknet(loss=listnet)")
+    assert rw.make_ranker("ranknet(alpha=2)").alpha == 2

@@ -296,7 +296,7 @@ class _Thresholds(ConvexArrayKernel):
         if self.gaps:
             share = np.cumsum(self.mass + 1e-9 * self.mass.sum() + 1e-300)
             share = share[:-1] / share[-1]
-            theta = middle + np.log(share) - np.log1p(-share)
+            theta: Floats = middle + np.log(share) - np.log1p(-share)
         else:
             theta = np.full(k, middle)
         slope, hessian = self._model(theta, n_threads)
@@ -315,5 +315,5 @@ class _Thresholds(ConvexArrayKernel):
                 if float(slope @ step) <= 0.5 * promise:
                     break
                 size /= 2
-            theta = theta + size * step
+            theta = np.asarray(theta + size * step)
         return theta

@@ -95,6 +95,11 @@ def _linear(loss: str) -> Callable[..., Ranker]:
     def make(**params: Any) -> Ranker:
         from rankwise.linear import LinearRanker
 
+        if "loss" in params:
+            raise TypeError(
+                f"recipe: loss must be left out, as the recipe stands for {loss!r}, got "
+                f"{params['loss']!r}; LinearRanker takes any loss"
+            )
         return LinearRanker(loss=loss, **params)
 
     return make
