@@ -298,7 +298,7 @@ def test_alternation_never_rises_and_ends_where_the_ranker_does(divergence, rest
     keep = [q for q in range(12) if np.ptp(queries.y[slice(*queries.offsets[q : q + 2])]) > 0]
     queries = queries.take(keep)
     model = rw.MonotoneRetargeting(
-        divergence, restriction=restriction, alpha=alpha, scale=None, tol=1e-9
+        divergence, restriction=restriction, alpha=alpha, scale=None, tol=1e-7
     ).fit(queries)
     w, costs = alternation(queries, divergence, restriction, alpha, 60)
     assert (np.diff(costs) <= 1e-12).all()

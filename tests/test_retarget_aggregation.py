@@ -476,6 +476,18 @@ def test_saving(tmp_path):
         assert np.array_equal(again.aggregate(X, R, qid=qid), model.aggregate(X, R, qid=qid))
 
 
+def test_the_picture_of_the_experts(tmp_path):
+    X, R, _, qid = crowd(19, n=15, n_queries=10, bad=5, reverse=3)
+    model = quiet(rw.RetargetedAggregation(signed=True), X, R, qid=qid)
+    figure = rw.plot_experts(model, path=tmp_path / "experts.png")
+    assert (tmp_path / "experts.png").stat().st_size > 1000
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels == [f"list {j + 1}" for j in np.argsort(-model.expert_weights_, kind="stable")]
+    assert set(labels[-3:]) == {"list 18", "list 19", "list 20"}
+    with pytest.raises(ValueError, match="one name per list, got 1 for 20"):
+        rw.plot_experts(model, names=["a"])
+
+
 # --- the traps (what the published alternation does) ---------------------------------------------
 
 

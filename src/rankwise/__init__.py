@@ -141,6 +141,7 @@ if TYPE_CHECKING:
     from rankwise.plots import plot_dependence as plot_dependence
     from rankwise.plots import plot_depth as plot_depth
     from rankwise.plots import plot_differences as plot_differences
+    from rankwise.plots import plot_experts as plot_experts
     from rankwise.plots import plot_importance as plot_importance
     from rankwise.plots import plot_means as plot_means
     from rankwise.plots import plot_mistakes as plot_mistakes
@@ -293,6 +294,7 @@ _PUBLIC = {
         "plot_dependence",
         "plot_depth",
         "plot_differences",
+        "plot_experts",
         "plot_importance",
         "plot_means",
         "plot_mistakes",

@@ -6,6 +6,8 @@
 * :func:`plot_search`: the trials of a search for hyperparameters, from :func:`rankwise.tune`.
 * :func:`plot_importance`, :func:`plot_dependence`, :func:`plot_mistakes`: what
   :mod:`rankwise.insight` and :mod:`rankwise.mistakes` found in a ranker.
+* :func:`plot_experts`: what each rank list counts in a consensus
+  (:class:`rankwise.RetargetedAggregation`).
 
 Every function returns a ``matplotlib.figure.Figure`` and, given a ``path``, also writes it: PNG,
 SVG or PDF by the suffix, under a temporary name first, so that a reader never meets half a file.
@@ -624,6 +626,68 @@ def plot_importance(
     axes.set_xlabel(
         f"fall of {importance.metric} when shuffled {where}, "
         f"{100 * importance.confidence:g} % interval over {importance.n_queries:,} queries",
+        fontsize=9,
+        color=MUTED,
+    )
+    return _saved(figure, path, kind)
+
+
+def plot_experts(
+    aggregation: Any,
+    *,
+    names: Sequence[str] | None = None,
+    path: str | os.PathLike[str] | None = None,
+) -> Figure:
+    """The weight of every rank list in a consensus, the heaviest first.
+
+    A filled blue disc is a list that is kept, an open circle one whose chance to be of use is below
+    one half; a vermilion square counts against itself (a reversed list).
+
+    Parameters
+    ----------
+    aggregation : RetargetedAggregation
+        Fitted.
+    names : sequence of str, optional
+        One per list; ``list 1``, ``list 2``, ... unless given.
+    path : path-like, optional
+        Where to save the figure: ``.png``, ``.svg`` or ``.pdf``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If there are not as many names as lists, or for a path with another suffix.
+    OSError
+        If the file cannot be written.
+    """
+    kind = file_kind(path)
+    weights, keep = aggregation.expert_weights_, aggregation.keep_
+    if names is None:
+        names = [f"list {j + 1}" for j in range(len(weights))]
+    if len(names) != len(weights):
+        raise ValueError(
+            f"plot_experts: names must hold one name per list, got {len(names)} for {len(weights)}"
+        )
+    order = np.argsort(-weights, kind="stable")
+    labels = [_short(str(names[j])) for j in order]
+    size = 1.2 + 0.085 * max(map(len, labels)) + 4, 1.1 + 0.27 * len(order)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    _clean(axes, grid_axis="x")
+    axes.axvline(0, color=MUTED, lw=0.8)
+    for y, j in enumerate(order):
+        used, reversed_ = keep[j] >= 0.5, weights[j] < 0
+        color = VERMILION if reversed_ else BLUE if used else MUTED
+        axes.plot([0, weights[j]], [y, y], color=color, lw=1.4)
+        marker = "s" if reversed_ else "o"
+        axes.plot([weights[j]], [y], marker, ms=6, mec=color, mfc=color if used else "white")
+    axes.set_yticks(range(len(order)), labels, fontsize=9, color=INK)
+    axes.set_ylim(len(order) - 0.5, -0.5)
+    axes.set_xlabel(
+        "weight of a standardised place in the consensus; open: chance to be of use below 1/2",
         fontsize=9,
         color=MUTED,
     )

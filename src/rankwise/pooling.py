@@ -75,29 +75,34 @@ def isotonic(
     values = _validate.vector(where, "y", y)
     weights = None if weight is None else _validate.vector(where, "weight", weight)
     _validate.same_length(where, y=values, weight=weights)
-    bad = np.flatnonzero(~(np.abs(values) <= _LARGEST))
-    if len(bad):
+    # NaN is neither.
+    if len(values) and not (values.min() >= -_LARGEST and values.max() <= _LARGEST):
+        bad = np.flatnonzero(~(np.abs(values) <= _LARGEST))
         raise ValueError(
             f"{where}: y must be finite and at most {_LARGEST:g} in size, "
             f"got {values[bad[0]]} at row {bad[0]}"
         )
-    if weights is not None:
+    if (
+        weights is not None
+        and len(values)
+        and not (weights.min() >= 1 / _LARGEST and weights.max() <= _LARGEST)
+    ):
         bad = np.flatnonzero(~((weights >= 1 / _LARGEST) & (weights <= _LARGEST)))
-        if len(bad):
-            raise ValueError(
-                f"{where}: weight must be above 0 and of a size that can be multiplied, "
-                f"got {weights[bad[0]]} at row {bad[0]}; leave out what counts nothing"
-            )
-    sign = 1.0 if increasing else -1.0
+        raise ValueError(
+            f"{where}: weight must be above 0 and of a size that can be multiplied, "
+            f"got {weights[bad[0]]} at row {bad[0]}; leave out what counts nothing"
+        )
+    values = values if increasing else -values
     if qid is None:
         offsets = np.array([0, len(values)], np.int64)
-        fitted = _core.isotonic(np.ascontiguousarray(values * sign), offsets, weights)
-        return np.asarray(fitted * sign)
+        fitted = _core.isotonic(values, offsets, weights)
+        return np.asarray(fitted if increasing else -fitted)
     groups = group_rows(qid, where=where)
     if groups.n_docs != len(values):
         raise ValueError(
             f"{where}: qid must have one entry per value, got {groups.n_docs} for {len(values)}"
         )
-    grouped = np.ascontiguousarray(groups.gather(values * sign))
+    grouped = np.ascontiguousarray(groups.gather(values))
     spread = None if weights is None else np.ascontiguousarray(groups.gather(weights))
-    return groups.scatter(_core.isotonic(grouped, groups.offsets, spread) * sign)
+    fitted = groups.scatter(_core.isotonic(grouped, groups.offsets, spread))
+    return np.asarray(fitted if increasing else -fitted)
