@@ -1,10 +1,11 @@
 """Losses: nanoseconds per document and per pair of one gradient, with NumPy and PyTorch beside them.
 
-    OMP_NUM_THREADS=1 python benchmarks/bench_losses.py [--docs 480000] [--repeats 3] [--no-torch]
+    OMP_NUM_THREADS=1 python benchmarks/bench_losses.py [--docs 480000] [--repeats 3] [--no-torch] [--no-xgboost]
 
 The peers compute the same gradient the usual way: NumPy with one matrix of pairs per query, PyTorch
 by automatic differentiation of a padded batch. Their gradients are compared with ours before they are
-timed. Memory is the growth of the peak, each in a process of its own.
+timed. XGBoost's rank:pairwise over all pairs is timed by the difference between boosting two-leaf trees
+on it and on squared error. Memory is the growth of the peak, each in a process of its own.
 """
 
 from __future__ import annotations
@@ -107,6 +108,22 @@ def torch_peers() -> dict[str, Callable[..., Floats]]:
     return {name: by_autograd(loss) for name, loss in losses.items()}
 
 
+def xgboost_pairwise(y: Floats, length: int, repeats: int) -> float:
+    """CPU seconds of one gradient of rank:pairwise over all pairs."""
+    import xgboost as xgb
+
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(len(y), 2)).astype(np.float32)
+    data = xgb.QuantileDMatrix(X, y, qid=np.arange(len(y)) // length, max_bin=16)
+    settings = {"max_leaves": 2, "grow_policy": "lossguide", "nthread": 1, "max_bin": 16}
+    pairs = {"lambdarank_pair_method": "topk", "lambdarank_num_pair_per_sample": length}
+    took = []
+    for objective in ({"objective": "rank:pairwise", **pairs}, {"objective": "reg:squarederror"}):
+        booster = xgb.train({**settings, **objective}, data, 1)
+        took.append(cpu(lambda b=booster: b.update(data, 1), repeats))
+    return took[0] - took[1]
+
+
 def cpu(call: Callable[[], Any], repeats: int) -> float:
     times = []
     for _ in range(repeats):
@@ -135,7 +152,13 @@ def peak(text: str, length: int) -> None:
 
 
 def table(
-    y: Floats, s: Floats, offsets: Floats, length: int, peers: dict[str, Any], repeats: int
+    y: Floats,
+    s: Floats,
+    offsets: Floats,
+    length: int,
+    peers: dict[str, Any],
+    repeats: int,
+    with_xgboost: bool,
 ) -> None:
     counts = np.stack([(y.reshape(-1, length) == k).sum(1) for k in range(5)])
     pairs = int((length**2 - (counts**2).sum(0)).sum() // 2)
@@ -153,6 +176,8 @@ def table(
             np.testing.assert_allclose(gradient, run(s)[0][:few], rtol=1e-8, atol=1e-8)
             took = cpu(partial(kinds[text], y[:few], s[:few], length), 1)
             line += f"   {name} {took / few / (ours / len(y)):6.1f}x"
+        if text == "ranknet" and with_xgboost:
+            line += f"   XGBoost {xgboost_pairwise(y, length, repeats) / ours:6.1f}x"
         print(line, flush=True)
 
 
@@ -161,6 +186,7 @@ def main() -> None:
     parser.add_argument("--docs", type=int, default=480_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--no-torch", action="store_true")
+    parser.add_argument("--no-xgboost", action="store_true")
     parser.add_argument("--peak", help=argparse.SUPPRESS)
     parser.add_argument("--length", type=int, default=100, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -172,7 +198,8 @@ def main() -> None:
     if not options.no_torch:
         peers["PyTorch"] = torch_peers()
     for length in (120, 1000):
-        table(*lists(options.docs, length), length, peers, options.repeats)
+        data = lists(options.docs, length)
+        table(*data, length, peers, options.repeats, not options.no_xgboost)
     print("\npeak memory of one gradient, bytes per document, by length of the lists")
     for text in (
         "ranknet",
