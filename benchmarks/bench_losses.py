@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import rankwise as rw
+from bench_ranksvm import peak_memory
 
 Floats = np.ndarray
 LOSSES = [
@@ -145,10 +145,8 @@ def peak(text: str, length: int) -> None:
     """Prints by how much one gradient of a million documents raises the peak of this process."""
     y, s, offsets = lists(1_000_000, length)
     rw.parse_loss(text).prepare(y[:length], offsets[:2], n_threads=1)(s[:length])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    rw.parse_loss(text).prepare(y, offsets, n_threads=1)(s)
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(round(grown * 1024 / len(y)))
+    grown = peak_memory(lambda: rw.parse_loss(text).prepare(y, offsets, n_threads=1)(s))
+    print(round(grown / len(y)))
 
 
 def table(
