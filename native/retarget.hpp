@@ -56,17 +56,22 @@ inline double sigmoid(double x) {
     return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
 }
 
-// A zero of a rising function between lo and hi, where it has different signs.
+// A zero of a rising function between lo and hi, where it has different signs: secants, with
+// bisection where they do not halve the bracket in three steps.
 template <class F>
 double rising_zero(F&& f, double lo, double hi, double at_lo, double at_hi) {
     int side = 0;
-    for (int step = 0; step < 200; ++step) {
-        const double width = hi - lo;
-        double x = step % 3 == 2 ? lo + width / 2 : lo - at_lo * width / (at_hi - at_lo);
-        if (!(x > lo && x < hi)) x = lo + width / 2;
+    double width = hi - lo;
+    for (int step = 1; step < 200; ++step) {
+        double x = lo - at_lo * (hi - lo) / (at_hi - at_lo);
+        if (step % 3 == 0) {
+            if (hi - lo > width / 2) x = lo + (hi - lo) / 2;
+            width = hi - lo;
+        }
+        if (!(x > lo && x < hi)) x = lo + (hi - lo) / 2;
         if (!(x > lo && x < hi)) break;
         const double y = f(x);
-        if (y == 0) return x;
+        if (std::abs(y) <= 1e-15) return x;
         if (y < 0) {
             lo = x, at_lo = y;
             if (side < 0) at_hi /= 2;
@@ -81,23 +86,23 @@ double rising_zero(F&& f, double lo, double hi, double at_lo, double at_hi) {
     return lo + (hi - lo) / 2;
 }
 
-// The same on the whole line.
+// The same on the whole line, for a function whose slope is not far from 1.
 template <class F>
 double rising_zero(F&& f, double start) {
-    double y = f(start), reach = 1.0;
-    if (y == 0) return start;
-    double lo = start, hi = start, at_lo = y, at_hi = y;
-    while (y < 0 && reach < 1e9) {
-        lo = hi, at_lo = at_hi;
-        hi = start + reach, reach *= 2;
-        at_hi = y = f(hi);
+    const double y = f(start);
+    if (std::abs(y) <= 1e-15) return start;
+    double near = start, at_near = y, reach = std::min(1.02 * std::abs(y) + 1e-12, 1e6);
+    for (int step = 0; step < 60; ++step) {
+        const double far = y < 0 ? start + reach : start - reach;
+        const double at_far = f(far);
+        if ((at_far < 0) != (y < 0)) {
+            if (y < 0) return rising_zero(f, near, far, at_near, at_far);
+            return rising_zero(f, far, near, at_far, at_near);
+        }
+        near = far, at_near = at_far;
+        reach *= 2;
     }
-    while (at_lo > 0 && reach < 1e9) {
-        hi = lo, at_hi = at_lo;
-        lo = start - reach, reach *= 2;
-        at_lo = f(lo);
-    }
-    return rising_zero(f, lo, hi, at_lo, at_hi);
+    return near;
 }
 
 // --- margins in the mean: z = u + c with u in order -------------------------------------------
@@ -248,9 +253,9 @@ inline double log_sum_exp(const std::vector<double>& x, const std::vector<double
 inline double sigmoid_shift(const std::vector<double>& x, const std::vector<double>& w, int64_t n) {
     return rising_zero(
         [&](double b) {
-            double total = -1;
+            double total = 0;
             for (int64_t k = 0; k < n; ++k) total += w[k] * sigmoid(x[k] + b);
-            return total;
+            return std::log(total);
         },
         -std::log(static_cast<double>(n) - 0.999) - x[n / 2]);
 }
@@ -295,15 +300,15 @@ inline double solve_query(const Retargeting& how, RetargetQuery& q) {
     if (q.c[n - 1] > 0) {  // margins; off the simplex only with the logistic divergence
         MarginFit fit(q, logistic);
         if (simplex) {
-            fit.solve(rising_zero([&](double b) { return fit.solve(b) - 1; }, shift));
+            fit.solve(rising_zero([&](double b) { return std::log(fit.solve(b)); }, shift));
             return shift;
         }
         if (how.offset)
             shift = rising_zero(
                 [&](double b) {
-                    double total = -fit.solve(b);
+                    double total = 0;
                     for (int64_t k = 0; k < n; ++k) total += q.w[k] * sigmoid(q.s[k] + b);
-                    return total;
+                    return std::log(total / fit.solve(b));
                 },
                 -q.s[n / 2]);
         fit.solve(shift);
