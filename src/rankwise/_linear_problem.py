@@ -222,7 +222,11 @@ class LinearProblem:
         rows, offsets = _sample(self.lists, curvature, self._sample_size())
         if len(rows) > 0:
             c = curvature[rows] * (total / curvature[rows].sum())
-            # Whole queries at a time, as many as stay in cache.
+            # Whole queries at a time, as many as stay in cache; a piece of a long one has about the
+            # same mean as the whole.
+            long = np.flatnonzero(np.diff(offsets) > 2 * _CHUNK)
+            inner = [np.arange(offsets[q], offsets[q + 1] - _CHUNK, _CHUNK) for q in long]
+            offsets = np.unique(np.concatenate([offsets, *inner]))
             cuts = np.searchsorted(offsets, [*range(0, len(rows), _CHUNK), len(rows)])
             for first, last in itertools.pairwise(np.unique(cuts)):
                 a, b = offsets[first], offsets[last]
@@ -368,7 +372,7 @@ def _moments(features: Any, n_docs: int, n_features: int) -> tuple[Floats, Float
 # --- the sample behind the approximate Hessian ---------------------------------------------
 
 _FULL_UP_TO = 512  # features; the factor costs d^3 / 6 products
-_CHUNK = 1024  # sampled documents at a time
+_CHUNK = 512  # sampled documents at a time
 _SAMPLE = 16, 48  # sampled documents per feature: at least, and at most
 
 _LENGTHS = 20  # lengths of a step that are tried
