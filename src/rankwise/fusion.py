@@ -106,8 +106,9 @@ def fuse(
     {'q': {'a': 1.0, 'b': 1.0}, 'p': {'c': 0.0}}
     >>> import numpy as np
     >>> one, two = np.array([7, 7]), np.array([7])
-    >>> rw.fuse([(one, [10, 11], [2.0, 1.0]), (two, [11], [5.0])], "rrf", rank_constant=0)
-    (array([7, 7]), array([11, 10]), array([1.5, 1. ]))
+    >>> columns = [(one, [10, 11], [2.0, 1.0]), (two, [11], [5.0])]
+    >>> [column.tolist() for column in rw.fuse(columns, "rrf", rank_constant=0)]
+    [[7, 7], [11, 10], [1.5, 1.0]]
     """
     names, listed = _named(runs)
     aligned = _aligned(listed, n_threads)
