@@ -15,6 +15,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from threadpoolctl import threadpool_limits
 
 import rankwise as rw
+from rankwise import kernel_ranker
 from rankwise.losses import LOSSES
 
 CONVEX = [
@@ -244,6 +245,42 @@ class TestMaps:
         assert ranker.map_ is not first
         cold = rw.RankNystrom(60, gamma=0.5, C=0.1, random_state=0, tol=1e-8).fit(queries)
         np.testing.assert_allclose(ranker.coef_, cold.coef_, atol=1e-6)
+
+
+def test_a_search_shares_maps_and_lets_go_of_old_ones(monkeypatch):
+    made, held = [], []
+    real_learn, real_room = kernel_ranker._learn_map, kernel_ranker._make_room
+
+    def room(shared):
+        real_room(shared)
+        held.append(sum(key[0] == "map" for key in shared))
+
+    monkeypatch.setattr(kernel_ranker, "_learn_map", lambda *a: (made.append(1), real_learn(*a))[1])
+    monkeypatch.setattr(kernel_ranker, "_make_room", room)
+    monkeypatch.setattr(kernel_ranker, "_HELD", 3 * 8 * 20 * lists().n_docs)
+    space = {"gamma": 2.0 ** np.arange(-6.0, 2.0), "C": [0.01, 0.1, 1.0]}
+    train, valid = lists(), lists(seed=9)
+    tuned = rw.tune(
+        rw.RankNystrom(20, random_state=0), train, valid, space=space, method="grid", metric="ap"
+    )
+    assert len(made) == 8
+    assert held == [0, 1, 2, 3, 3, 3, 3, 3]
+    best = rw.RankNystrom(20, random_state=0, **tuned.params, tol=1e-8).fit(train)
+    np.testing.assert_allclose(tuned.model.predict(valid), best.predict(valid), atol=2e-2)
+
+
+@pytest.mark.parametrize("patience", [0.0, 0.15, 1e9])
+@pytest.mark.parametrize("C", [1e-3, 10.0])
+def test_diagonal_and_matrix_end_at_the_same_weights(monkeypatch, patience, C):
+    """Random features begin with the diagonal and go on with the matrix: the way, not the end."""
+    monkeypatch.setattr(kernel_ranker, "_PATIENCE", patience)
+    queries = lists()
+    map = rw.RandomFourierFeatures(600, gamma=0.2, random_state=0)
+    ranker = rw.KernelRanker(map, C=C, tol=1e-8).fit(queries)
+    Z = ranker.map_.transform(queries)
+    by_itself = rw.RankSVM(C, tol=1e-8).fit(Z)
+    assert ranker.objective_ == pytest.approx(by_itself.objective_, rel=1e-9)
+    np.testing.assert_allclose(ranker.coef_, by_itself.coef_, atol=1e-4 * abs(ranker.coef_).max())
 
 
 class TestExtremes:

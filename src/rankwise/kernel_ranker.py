@@ -36,6 +36,7 @@ from rankwise.maps import Nystroem, RandomFourierFeatures, _Map, one_thread
 from rankwise.metrics import Metric
 
 _NUMBERS = 1 << 22  # mapped features held at a time while scoring
+_HELD = 1 << 27  # bytes of mapped documents that a search keeps besides the newest
 _TILE = 256  # rows another library's map gets at a time
 
 
@@ -63,6 +64,7 @@ class _Mapped(_Linear):
         settings = _settings(wanted)
         key = ("map", settings)
         if key not in shared:
+            _make_room(shared)
             shared[key] = _learn_map(where, wanted, train.X, self._kept(settings, train))
         fitted, basis = shared[key]
         problem_key = ("mapped", settings, str(loss))
@@ -375,6 +377,18 @@ def _as_key(value: Any) -> Any:
     return value if getattr(type(value), "__hash__", None) is not None else repr(value)
 
 
+def _make_room(shared: dict[Any, Any]) -> None:
+    """Lets go of the oldest maps of a search, when their documents take more than a share of memory."""
+    maps = [key for key in shared if key[0] == "map"]
+    held = [shared[key][1].nbytes for key in maps]
+    while maps and sum(held) > _HELD:
+        _, settings = oldest = maps.pop(0)
+        held.pop(0)
+        del shared[oldest]
+        for key in [k for k in shared if k[0] == "mapped" and k[1] == settings]:
+            del shared[key]
+
+
 def _learn_map(where: str, map: Any, X: Any, kept: Any) -> tuple[Any, NDArray[Any]]:
     """A fitted map and the training documents in its basis."""
     if kept is None:
@@ -443,25 +457,59 @@ def _problem(where: str, map: Any, basis: NDArray[Any], train: Queries, loss: An
 
 
 _FULL_UP_TO = 4096  # features of the map for which the preconditioner is a full matrix
+_PATIENCE = 0.15  # products with n documents, times d^2 / n, that cost what this matrix does
 
 
 class _Problem(LinearProblem):
     """The linear problem over the features of a map: many, dense, and far from independent. So its
     preconditioner is a full matrix also where there are thousands, made by BLAS and kept from one
     fit to the next on the same queries, as long as about as many pairs are active.
+
+    Random features under a strong penalty are close to independent, though. So a fit begins with
+    the diagonal, until products have cost about what the matrix would.
     """
 
     _kept: tuple[float, Floats] | None = None  # the sum of curvatures, and its matrix without ridge
+    _cheap_diagonal: ClassVar[bool] = True
+    _diagonal_only = False
+    _products = 0  # since the diagonal came into use
+    _solve: Callable[[Floats], Floats]
+
+    def product(self, x: Floats) -> Floats:
+        self._products += 1
+        return super().product(x)
 
     def _sample_size(self) -> int:
         d = len(self.inverse)
         return (16 if d <= 512 else 2) * (d + 8)
 
+    def search(
+        self, x: Floats, step: Floats, value: float, gradient: Floats
+    ) -> tuple[float, float, Floats]:
+        found = super().search(x, step, value, gradient)
+        d = len(self.inverse)
+        if self._diagonal_only and self._products * self.lists.n_docs > _PATIENCE * d * d:
+            self._solve = self._factor()
+        return found
+
     def preconditioner(self) -> Callable[[Floats], Floats]:
-        if len(self.inverse) > _FULL_UP_TO:
+        d = len(self.inverse)
+        if d > _FULL_UP_TO:
             return super().preconditioner()
+        cheap = self._cheap_diagonal and d > 512 and self.line_search is not None
+        self._diagonal_only = cheap and self._kept is None
+        if self._diagonal_only:
+            diagonal, self._products = self._diagonal(), 0
+            self._solve = lambda r: r / diagonal
+        else:
+            self._solve = self._factor()
+        return lambda r: self._solve(r)
+
+    def _factor(self) -> Callable[[Floats], Floats]:
+        """Solves with :meth:`matrix` at the point last evaluated."""
         from scipy.linalg.lapack import dpotrf, dpotrs
 
+        self._diagonal_only = False
         with one_thread():
             matrix = self.matrix()
             matrix[np.diag_indices(self.n)] *= 1 + 1e-12 * self.n
@@ -501,6 +549,8 @@ class _MappedProblem(_Problem):
     """A problem over the weights of ``X @ change`` that never makes this product: ``change`` is
     applied to vectors instead.
     """
+
+    _cheap_diagonal = False  # it takes the matrix
 
     def __init__(self, problem: LinearProblem, change: Floats) -> None:
         vars(self).update(vars(problem))

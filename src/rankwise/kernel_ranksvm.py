@@ -186,6 +186,8 @@ class KernelRankSVM(Ranker):
         gram = self._gram_function(where, train.n_features)
         key = "gram", self.kernel, self.gamma, self.degree, self.coef0
         if key not in shared:
+            for other in [k for k in shared if k[0] == "gram"]:
+                del shared[other]  # memory_limit is for one matrix
             shared[key] = self._training_matrix(where, train, gram)
         lists, order, rows, K = shared[key]
         problem = _KernelProblem(K, kernel_of(loss, lists), C)
