@@ -13,6 +13,8 @@ void bind_pairs(nb::module_& m);
 void bind_losses(nb::module_& m);
 void bind_hinge(nb::module_& m);
 void bind_ordinal(nb::module_& m);
+void bind_assignment(nb::module_& m);
+void bind_structured(nb::module_& m);
 void bind_lambdas(nb::module_& m);
 void bind_scoring(nb::module_& m);
 void bind_weak(nb::module_& m);
@@ -38,6 +40,8 @@ NB_MODULE(_core, m) {
     bind_losses(m);
     bind_hinge(m);
     bind_ordinal(m);
+    bind_assignment(m);
+    bind_structured(m);
     bind_lambdas(m);
     bind_scoring(m);
     bind_weak(m);

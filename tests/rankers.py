@@ -33,6 +33,8 @@ RANKERS = {
     "linear l1": rw.LinearRanker("ranknet", alpha=5.0, l1_ratio=0.5),
     "ranksvm": rw.RankSVM(C=0.1),
     "ranksvm hinge": rw.RankSVM(C=0.1, loss="hinge", tol=1e-3, max_iter=1000),
+    "dorm": rw.DORM(C=0.01),
+    "dorm linear": rw.DORM("ndcg@5", C=0.01, places="linear", solver="bundle", scale=None),
     "rankboost": rw.RankBoost(n_estimators=20, n_jobs=1),
     "adarank": rw.AdaRank("ap", n_estimators=10),
     "coordinate ascent": rw.CoordinateAscent(n_restarts=2, max_iter=2, random_state=0, n_jobs=1),
@@ -94,6 +96,13 @@ def one_query(ranker):
                     qid = _zeros(X)
                 return super().predict(X, qid=qid)
 
+        if hasattr(kind, "partial_fit"):
+
+            def partial_fit(self, X, y=None, *, qid=None, sample_weight=None):
+                qid = _zeros(X) if qid is None else qid
+                return kind.partial_fit(self, X, y, qid=qid, sample_weight=sample_weight)
+
+            OneQuery.partial_fit = partial_fit
         OneQuery.__name__ = OneQuery.__qualname__ = name
         OneQuery.__init__ = kind.__init__
         globals()[name] = OneQuery  # so that it can be pickled
@@ -130,6 +139,8 @@ EXPECTED_FAILURES = {
     "kernel ranksvm": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "kernel ranksvm hinge": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "ranksvm hinge": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
+    "dorm": dict.fromkeys(_WEIGHTS, _MEAN) | {"check_fit2d_1sample": _ONE},
+    "dorm linear": dict.fromkeys(_WEIGHTS, _MEAN) | {"check_fit2d_1sample": _ONE},
     "rankboost": dict.fromkeys(_WEIGHTS, _WINNER) | {"check_fit2d_1sample": _ONE},
     "adarank": {"check_fit2d_1sample": _ONE},
     "coordinate ascent": dict.fromkeys(_WEIGHTS, _MEAN) | {"check_fit2d_1sample": _ONE},

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from rankwise.data import group_rows as group_rows
     from rankwise.data import pairs_from_labels as pairs_from_labels
     from rankwise.data import qid_from_sizes as qid_from_sizes
+    from rankwise.dorm import DORM as DORM
     from rankwise.ensembles import BaggedRanker as BaggedRanker
     from rankwise.ensembles import EnsembleRanker as EnsembleRanker
     from rankwise.evaluation import Evaluation as Evaluation
@@ -122,6 +123,7 @@ if TYPE_CHECKING:
     from rankwise.losses import SoftmaxCrossEntropy as SoftmaxCrossEntropy
     from rankwise.losses import Squared as Squared
     from rankwise.losses import SquaredHingePairs as SquaredHingePairs
+    from rankwise.losses import StructuredBound as StructuredBound
     from rankwise.losses import parse_loss as parse_loss
     from rankwise.maps import Nystroem as Nystroem
     from rankwise.maps import RandomFourierFeatures as RandomFourierFeatures
@@ -252,6 +254,7 @@ _PUBLIC = {
         "pairs_from_labels",
         "qid_from_sizes",
     ],
+    "dorm": ["DORM"],
     "ensembles": ["BaggedRanker", "EnsembleRanker"],
     "evaluation": ["Evaluation", "evaluate_files", "evaluate_run"],
     "experiment": ["Fold", "choose", "run_experiment"],
@@ -282,6 +285,7 @@ _PUBLIC = {
         "SoftmaxCrossEntropy",
         "Squared",
         "SquaredHingePairs",
+        "StructuredBound",
         "parse_loss",
     ],
     "maps": ["Nystroem", "RandomFourierFeatures"],

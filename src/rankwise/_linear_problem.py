@@ -54,6 +54,7 @@ class LinearProblem:
         self.has_intercept = has_intercept
         self.features = features_of(lists.X, order)
         self.factor = self.ridge = 1.0
+        self.planes: dict[str, Any] = {}  # cutting planes met so far, by solver
         d = lists.n_features
         self.mean = np.zeros(0)
         self.inverse = np.ones(d)
@@ -142,6 +143,10 @@ class LinearProblem:
         v, w, shift = self._unpack(x)
         bent, total = self.kernel.product_linear(self.features, w, shift)
         return self._pack(v, bent, total)
+
+    def pulled(self, sums: Floats) -> Floats:
+        """Derivatives in the weights from rows of ``X^T z``, for a loss without an intercept."""
+        return sums * self.inverse
 
     def weights(self, x: Floats) -> tuple[Floats, float]:
         """Coefficients and intercept for the features as given."""

@@ -571,6 +571,9 @@ class _MappedProblem(_Problem):
     def _pack(self, v: Floats, sums: Floats, total: float) -> Floats:
         return super()._pack(v, self.change.transposed(np.ascontiguousarray(sums)), total)
 
+    def pulled(self, sums: Floats) -> Floats:
+        return sums @ self._change
+
     def _scaled_rows(self, rows: Rows) -> Any:
         with one_thread():
             return self.lists.X[rows].astype(np.float64) @ self._change

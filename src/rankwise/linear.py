@@ -32,6 +32,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwise import _validate
+from rankwise._cutting import Planes, minimize_cut
 from rankwise._estimator import Ranker
 from rankwise._estimator import _lists as lists_of
 from rankwise._hinge import FIRST_WIDTH, minimize_hinge
@@ -59,6 +60,7 @@ class _Linear(Ranker):
     objective_: float
     gradient_norm_: float
     duality_gap_: float
+    n_planes_: int
     best_score_: float
 
     takes_pairs: ClassVar[bool] = True
@@ -115,6 +117,9 @@ class _Linear(Ranker):
         tol = _validate.number(where, "tol", self.tol, low=0)
         max_iter = int(_validate.number(where, "max_iter", self.max_iter, low=1, integer=True))
         problem.factor, problem.ridge, l1 = self._strengths()
+        if getattr(self._loss(), "piecewise_linear", False):
+            self._cut(problem, l1, tol, max_iter)
+            return
         start, first = self._start(problem, l1)
         if first != 0 and not _TINY < first < 1 / _TINY:
             raise ValueError(
@@ -149,6 +154,47 @@ class _Linear(Ranker):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _cut(self, problem: LinearProblem, l1: float, tol: float, max_iter: int) -> None:
+        """Cutting planes, for a loss that is piecewise linear."""
+        where, loss = f"{type(self).__name__}.fit", self._loss()
+        if l1:
+            raise ValueError(f"{where}: l1_ratio must be 0 for {loss}, got one above 0")
+        C = problem.factor / problem.ridge
+        start = self._cut_start(problem, loss.convex)
+        solver = getattr(self, "solver", "queries")
+        planes = None
+        if solver != "stochastic":
+            planes = problem.planes.setdefault(solver, Planes(np.zeros((0, problem.n))))
+        rng = np.random.default_rng(getattr(self, "random_state", None) or 0)
+        found = minimize_cut(problem, solver, C, start, tol, max_iter, loss.convex, planes, rng)
+        self.coef_, self.intercept_ = problem.weights(found.v)
+        self.n_iter_ = found.n_rounds
+        self.objective_ = problem.ridge * found.objective
+        self.duality_gap_ = found.gap
+        self.n_planes_ = found.n_planes
+        if not found.converged:
+            warnings.warn(
+                f"{where}: the duality gap must fall to {tol:g} of the objective, reached "
+                f"{found.gap:.2g} after {found.n_rounds} rounds; raise max_iter or tol, or lower C",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _cut_start(self, problem: LinearProblem, convex: bool) -> Floats:
+        """Where a reference that moves with the scores is first held: a rough RankNet solution."""
+        if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == len(problem.inverse):
+            return problem.variables(self.coef_, self.intercept_)
+        zero = np.zeros(problem.n)
+        if convex:
+            return zero
+        rough = copy.copy(problem)
+        rough.kernel, rough.factor, rough.ridge = kernel_of(RankNet(), problem.lists), 1.0, 1.0
+        _, gradient = rough.evaluate(zero)
+        first = norm(gradient)
+        if not _TINY < first < 1 / _TINY:
+            return zero
+        return minimize(rough, zero, first=first, tol=_ROUGH_TOL, max_iter=20).w
 
     def _start(self, problem: LinearProblem, l1: float) -> tuple[Floats, float]:
         """Where the solver begins, and the gradient's norm at zero weights."""

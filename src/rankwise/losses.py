@@ -24,6 +24,7 @@ the same losses by the same names, and a loss of your own works wherever these d
 :class:`LambdaRank`           metric     RankNet's pairs, weighted by what a swap changes
 :class:`LambdaLoss`           metric     NDCG-Loss1, 2 and 2++: bounds of nDCG's shortfall
 :class:`ARPLoss`              metric     a bound of the average relevance position
+:class:`StructuredBound`      metric     a bound of the measure itself (DORM)
 ============================  =========  ======================================================
 
 >>> import numpy as np
@@ -71,6 +72,7 @@ from rankwise._loss import (
 from rankwise._pairwise import ExponentialPairs, Fidelity, HingePairs, RankNet, SquaredHingePairs
 from rankwise._pointwise import Logistic, OrdinalLogit, OrdinalMargin, Poisson, Squared
 from rankwise._retarget_loss import Retargeted
+from rankwise._structured import StructuredBound
 from rankwise._text import parse_call
 from rankwise.data import Pairs
 from rankwise.lambdas import ARPLoss, LambdaLoss, LambdaRank
@@ -99,6 +101,7 @@ __all__ = [
     "SoftmaxCrossEntropy",
     "Squared",
     "SquaredHingePairs",
+    "StructuredBound",
     "check_takes_pairs",
     "has_text",
     "pairs_for",
@@ -127,6 +130,7 @@ LOSSES: dict[str, Any] = {
         LambdaRank,
         LambdaLoss,
         ARPLoss,
+        StructuredBound,
         Retargeted,
     )
 }

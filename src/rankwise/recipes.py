@@ -213,6 +213,14 @@ RECIPES: dict[str, Recipe] = {
             ranges={"C": Range(1e-6, 10, log=True)},
         ),
         Recipe(
+            "dorm",
+            "metric: linear scores, structured bound of nDCG by linear assignment",
+            "Le & Smola 2007, arXiv:0704.3359",
+            _made("dorm", "DORM"),
+            {"C": (0.001, 0.01, 0.1, 1.0)},
+            ranges={"C": Range(1e-5, 10, log=True)},
+        ),
+        Recipe(
             "kernelranksvm",
             "pairwise: exact RBF kernel, squared hinge loss on score differences",
             "Kuo, Lee & Lin 2014, SDM; grid of Chen et al. 2017",

@@ -47,6 +47,7 @@ CLASSES = {
     "AdaRank": "boosting",
     "CoordinateAscent": "ascent",
     "BaggedRanker": "ensembles",
+    "DORM": "dorm",
     "EnsembleRanker": "ensembles",
     "FeatureRanker": "baselines",
     "KernelRanker": "kernel_ranker",
