@@ -115,10 +115,10 @@ class DORM(_Linear):
     --------
     >>> import rankwise as rw
     >>> model = rw.DORM("ndcg@3", C=1.0, places="reciprocal", scale=None)
-    >>> model.fit([[2.0], [1.0], [0.0]], [2, 1, 0], qid=[1, 1, 1]).coef_.round(6).tolist()
+    >>> model.fit([[2.0], [1.0], [0.0]], [2, 1, 0], qid=[1, 1, 1]).coef_.round(3).tolist()
     [0.5]
-    >>> round(model.objective_, 6)
-    0.288117
+    >>> round(model.objective_, 5)
+    0.28812
     """
 
     n_left_out_: int
