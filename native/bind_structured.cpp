@@ -31,7 +31,7 @@ Out<double> hold(StructuredLoss& loss, Column s, int n_threads) {
     return out;
 }
 
-std::tuple<double, Out<double>> evaluate_query(StructuredLoss& loss, int64_t q, Column s) {
+std::tuple<double, Out<double>> evaluate_query(QueryLoss& loss, int64_t q, Column s) {
     if (q < 0 || q >= loss.n_queries()) throw nb::value_error("q must be the number of a query");
     check_length("s", s, loss.size(q));
     auto gradient = new_array<double>(s.shape(0));
@@ -39,6 +39,14 @@ std::tuple<double, Out<double>> evaluate_query(StructuredLoss& loss, int64_t q, 
     double value = 0;
     loss.evaluate(q, s.data(), &value, gradient.data(), curvature.data());
     return {value, gradient};
+}
+
+StructuredApLoss* new_ap(Column relevant, In<int64_t> offsets, Column weight) {
+    check_offsets(offsets, relevant.shape(0));
+    const auto queries = static_cast<int64_t>(offsets.shape(0)) - 1;
+    check_length("weight", weight, queries);
+    nb::gil_scoped_release release;
+    return new StructuredApLoss(relevant.data(), offsets.data(), queries, weight.data());
 }
 
 }  // namespace
@@ -50,4 +58,8 @@ void bind_structured(nb::module_& m) {
         .def("hold", &hold, "s"_a.noconvert(), "n_threads"_a = 0)
         .def("evaluate_query", &evaluate_query, "q"_a, "s"_a.noconvert())
         .def("release", &StructuredLoss::release);
+    nb::class_<StructuredApLoss, QueryLoss>(m, "StructuredApLoss")
+        .def(nb::new_(&new_ap), "relevant"_a.noconvert(), "offsets"_a.noconvert(),
+             "weight"_a.noconvert())
+        .def("evaluate_query", &evaluate_query, "q"_a, "s"_a.noconvert());
 }

@@ -144,4 +144,88 @@ class StructuredLoss : public QueryLoss {
     bool sorted_;
 };
 
+// The structured bound of average precision (SVM-MAP): the score of a ranking is the mean of
+// y (s_r - s_n) over pairs of a relevant and another document, y = 1 where the relevant one stands
+// first and -1 elsewhere.
+//
+// In the most violated ranking both kinds stand by falling score. Where the j-th of the others goes
+// among the relevant can be chosen for each j alone: standing before the relevant number k
+// changes precision there by (j / (j + k) - (j - 1) / (j + k - 1)), whatever the rest does, and
+// the best places never cross (Yue et al. 2007). O(relevant x others).
+class StructuredApLoss : public QueryLoss {
+  public:
+    StructuredApLoss(const double* relevant, const int64_t* offsets, int64_t n_queries,
+                     const double* weight)
+        : QueryLoss(offsets, n_queries),
+          relevant_(relevant, relevant + offsets[n_queries]),
+          weight_(weight, weight + n_queries) {}
+
+    void evaluate(int64_t q, const double* s, double* value, double* gradient,
+                  double* curvature) override {
+        std::fill(gradient, gradient + size(q), 0.0);
+        std::fill(curvature, curvature + size(q), 0.0);
+        if (value) *value = 0;
+        thread_local std::vector<int64_t> good, rest;
+        thread_local std::vector<double> before;
+        good.clear(), rest.clear();
+        const double* y = relevant_.data() + begin(q);
+        for (int64_t i = 0; i < size(q); ++i)
+            if (!std::isnan(y[i])) (y[i] > 0 ? good : rest).push_back(i);
+        const auto n_good = static_cast<int64_t>(good.size());
+        const auto n_rest = static_cast<int64_t>(rest.size());
+        if (n_good == 0 || n_rest == 0 || !(weight_[q] > 0)) return;
+        const auto better = [&](int64_t i, int64_t j) {
+            return s[i] != s[j] ? s[i] > s[j] : i < j;
+        };
+        std::sort(good.begin(), good.end(), better);
+        std::sort(rest.begin(), rest.end(), better);
+        const double inverse = 1.0 / static_cast<double>(n_good);
+        const double pair = 2.0 * inverse / static_cast<double>(n_rest) * weight_[q];
+        before.assign(n_good, 0.0);
+        double total = 0, largest = 0;
+        for (int64_t j = 1; j <= n_rest; ++j) {
+            const double score = s[rest[j - 1]];
+            // The sum over the relevant that it stands before, from the last one up.
+            double sum = 0, best = 0;
+            int64_t first = n_good;
+            for (int64_t k = n_good; k >= 1; --k) {
+                const double after = static_cast<double>(j + k);
+                const double lost = inverse * static_cast<double>(k) / (after * (after - 1));
+                sum += weight_[q] * lost - pair * (s[good[k - 1]] - score);
+                if (sum > best) best = sum, first = k - 1;
+            }
+            total += best;
+            gradient[rest[j - 1]] = pair * static_cast<double>(n_good - first);
+            if (first < n_good) before[first] += 1;
+        }
+        double passed = 0;
+        for (int64_t k = 0; k < n_good; ++k) {
+            passed += before[k];
+            gradient[good[k]] = -pair * passed;
+        }
+        share(good, s, gradient);
+        share(rest, s, gradient);
+        for (int64_t i = 0; i < size(q); ++i) largest = std::max(largest, std::abs(gradient[i]));
+        for (const auto* rows : {&good, &rest})
+            for (const int64_t row : *rows) curvature[row] = largest;
+        if (value) *value = total;
+    }
+
+    int64_t work() const override { return n_docs() * 100; }
+
+  private:
+    // Documents of equal score share their gradient.
+    static void share(const std::vector<int64_t>& order, const double* s, double* gradient) {
+        for (size_t i = 0, last; i < order.size(); i = last) {
+            double sum = 0;
+            for (last = i; last < order.size() && s[order[last]] == s[order[i]]; ++last)
+                sum += gradient[order[last]];
+            for (size_t p = i; p < last; ++p)
+                gradient[order[p]] = sum / static_cast<double>(last - i);
+        }
+    }
+
+    std::vector<double> relevant_, weight_;
+};
+
 }  // namespace rankwise

@@ -230,7 +230,7 @@ def test_cutoff_beyond_the_list_and_own_weights():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metric": "ap"}, "sum of gains times discounts .* got ap; lambdarank takes any"),
+        ({"metric": "ap"}, "sum of gains times discounts .* got ap; StructuredAP is"),
         ({"metric": "err"}, "sum of gains times discounts"),
         ({"places": "log"}, "places"),
         ({"places": (1.0, 2.0)}, "never rise"),
@@ -242,6 +242,53 @@ def test_cutoff_beyond_the_list_and_own_weights():
 def test_what_the_loss_refuses(options, message):
     with pytest.raises(ValueError, match=message):
         rw.StructuredBound(**options)
+
+
+def ap_bound_by_enumeration(y, s):
+    n, good = len(y), y >= 1
+    if good.all() or not good.any():
+        return 0.0
+    pairs = list(itertools.product(np.flatnonzero(good), np.flatnonzero(~good)))
+    best = 0.0
+    for p in itertools.permutations(range(n)):
+        place = np.argsort(p)
+        wrong = sum(2 * (s[i] - s[j]) for i, j in pairs if place[i] > place[j])
+        lost = 1 - rw.parse_metric("ap").per_query(y, -place.astype(float))[0]
+        best = max(best, lost - wrong / len(pairs))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_average_precision_is_the_maximum_over_all_rankings(seed):
+    rng = np.random.default_rng(seed)
+    y, s = (
+        rng.integers(0, 2, 6).astype(float),
+        np.round(rng.normal(size=6), 1) * rng.choice([0.1, 1]),
+    )
+    loss = rw.StructuredAP()
+    value = loss.value(y, s, [0, 6])[0]
+    assert value == pytest.approx(ap_bound_by_enumeration(y, s), abs=1e-10)
+    u = rng.normal(size=6)
+    slope = loss.derivatives(y, s, [0, 6])[0]
+    assert abs(slope.sum()) < 1e-12
+    assert loss.value(y, u, [0, 6])[0] >= value + slope @ (u - s) - 1e-10
+    if y.any():
+        assert value >= 1 - rw.parse_metric("ap").per_query(y, s + 1e-9 * u)[0] - 1e-6
+
+
+def test_svm_map_solvers_agree_and_it_ranks():
+    found = [
+        rw.DORM("ap", C=0.1, solver=s, tol=t).fit(QUERIES).objective_
+        for s, t in (("queries", 1e-6), ("bundle", 1e-6), ("stochastic", 1e-3))
+    ]
+    assert found[1] == pytest.approx(found[0], rel=1e-5)
+    assert found[2] == pytest.approx(found[0], rel=2e-3)
+    model = rw.make_ranker("svm_map(C=0.1)").fit(QUERIES)
+    ap = rw.parse_metric("ap")
+    zero = ap.mean(QUERIES.y, 0 * QUERIES.y, qid=QUERIES.qid)
+    assert ap.mean(QUERIES.y, model.predict(QUERIES), qid=QUERIES.qid) > zero + 0.2
+    with pytest.raises(ValueError, match="whole list, got ap@5"):
+        rw.DORM("ap@5").fit(QUERIES)
 
 
 # --- solvers -------------------------------------------------------------------------------------

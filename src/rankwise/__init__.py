@@ -123,6 +123,7 @@ if TYPE_CHECKING:
     from rankwise.losses import SoftmaxCrossEntropy as SoftmaxCrossEntropy
     from rankwise.losses import Squared as Squared
     from rankwise.losses import SquaredHingePairs as SquaredHingePairs
+    from rankwise.losses import StructuredAP as StructuredAP
     from rankwise.losses import StructuredBound as StructuredBound
     from rankwise.losses import parse_loss as parse_loss
     from rankwise.maps import Nystroem as Nystroem
@@ -285,6 +286,7 @@ _PUBLIC = {
         "SoftmaxCrossEntropy",
         "Squared",
         "SquaredHingePairs",
+        "StructuredAP",
         "StructuredBound",
         "parse_loss",
     ],

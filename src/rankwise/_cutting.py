@@ -109,7 +109,9 @@ def minimize_cut(
         v, best = found.v, value
     if value <= best:
         v, best = found.v, value
-    return Cut(v, best, min(best, found.bound), rounds, found.n_planes, found.converged)
+    # The gap is that of the last convex problem.
+    bound = best - max(0.0, found.objective - found.bound)
+    return Cut(v, best, bound, rounds, found.n_planes, found.converged)
 
 
 def scores(problem: LinearProblem, v: Floats) -> Floats:

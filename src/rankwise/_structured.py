@@ -187,13 +187,57 @@ class StructuredBound(Loss):
         return np.asarray(self.places)[_swaps._places(offsets)]
 
 
+@dataclass(frozen=True)
+class StructuredAP(Loss):
+    r"""The convex upper bound of what a ranking loses in average precision (SVM-MAP).
+
+    ``loss = max over rankings pi of  1 - AP(pi) + mean over pairs of (y(pi) - 1) (s_i - s_j)``
+
+    over pairs of a relevant document ``i`` and another one ``j``, with ``y(pi) = 1`` where ``i``
+    stands before ``j`` and -1 elsewhere. It is never below ``1 - AP`` of the sort by score.
+
+    Parameters
+    ----------
+    rel : float
+        Smallest label that counts as relevant.
+
+    Notes
+    -----
+    The most violated ranking is found exactly in O(relevant x others) a query. Weights, ties and
+    curvature as in :class:`StructuredBound`. Queries without relevant documents, or without others,
+    have loss 0.
+
+    References
+    ----------
+    yue2007
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> rw.StructuredAP().value([1, 0], [0.0, 0.0], [0, 2]).tolist()
+    [0.5]
+    """
+
+    rel: float = 1.0
+    name: ClassVar[str] = "structured_ap"
+    piecewise_linear: ClassVar[bool] = True
+    convex: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rel", _validate.number("StructuredAP", "rel", self.rel, low=0))
+
+    def _kernel(self, y: Floats, offsets: Offsets, weight: Floats | None) -> Any:
+        relevant = np.where(np.isnan(y), np.nan, (y >= self.rel).astype(np.float64))
+        return _core.StructuredApLoss(relevant, offsets, _mean_weights(y, offsets, weight))
+
+
 def check_metric(where: str, metric: Metric) -> None:
     """Refuses a metric that is no sum of gains times discounts that never rise."""
     if metric.name in BOUNDED:
         return
     raise ValueError(
         f"{where}: metric must be a sum of gains times discounts ({', '.join(BOUNDED)}), got "
-        f"{metric}; lambdarank takes any metric"
+        f"{metric}; StructuredAP is the bound of ap, and lambdarank takes any metric"
     )
 
 

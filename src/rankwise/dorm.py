@@ -30,10 +30,10 @@ from rankwise import _validate
 from rankwise._cutting import SOLVERS
 from rankwise._estimator import _lists as lists_of
 from rankwise._newton import Floats, dot
-from rankwise._structured import StructuredBound
+from rankwise._structured import StructuredAP, StructuredBound
 from rankwise.data import Queries, canonical_lists
 from rankwise.linear import _Linear
-from rankwise.metrics import Metric
+from rankwise.metrics import Metric, parse_metric
 
 
 class DORM(_Linear):
@@ -45,7 +45,8 @@ class DORM(_Linear):
     Parameters
     ----------
     measure : str or Metric
-        What the bound is of; see :class:`rankwise.StructuredBound`.
+        What the bound is of; see :class:`rankwise.StructuredBound`. ``"ap"`` makes this SVM-MAP
+        (:class:`rankwise.StructuredAP`), whose scores know no places and no reference order.
     C : float
         Weight of the bound, above 0. The paper divides by the number of queries: its ``C`` is this
         one times ``n_queries``.
@@ -109,7 +110,7 @@ class DORM(_Linear):
 
     References
     ----------
-    le2007, joachims2009, lacostejulien2013
+    le2007, yue2007, joachims2009, lacostejulien2013
 
     Examples
     --------
@@ -153,7 +154,16 @@ class DORM(_Linear):
         self.random_state = random_state
         self.metric = metric
 
-    def _loss(self) -> StructuredBound:
+    def _loss(self) -> StructuredBound | StructuredAP:
+        measure = parse_metric(self.measure)
+        if measure.name == "ap":
+            rel = measure.options["rel"]
+            if measure != Metric("ap", None, {"rel": rel}):
+                raise ValueError(
+                    f"DORM.fit: the bound of ap is that of the whole list, got {measure}; leave out "
+                    "its cutoff and other options than rel"
+                )
+            return StructuredAP(rel)
         return StructuredBound(self.measure, self.places, self.reference, self.several)
 
     def _strengths(self) -> tuple[float, float, float]:

@@ -25,6 +25,7 @@ the same losses by the same names, and a loss of your own works wherever these d
 :class:`LambdaLoss`           metric     NDCG-Loss1, 2 and 2++: bounds of nDCG's shortfall
 :class:`ARPLoss`              metric     a bound of the average relevance position
 :class:`StructuredBound`      metric     a bound of the measure itself (DORM)
+:class:`StructuredAP`         metric     a bound of average precision (SVM-MAP)
 ============================  =========  ======================================================
 
 >>> import numpy as np
@@ -72,7 +73,7 @@ from rankwise._loss import (
 from rankwise._pairwise import ExponentialPairs, Fidelity, HingePairs, RankNet, SquaredHingePairs
 from rankwise._pointwise import Logistic, OrdinalLogit, OrdinalMargin, Poisson, Squared
 from rankwise._retarget_loss import Retargeted
-from rankwise._structured import StructuredBound
+from rankwise._structured import StructuredAP, StructuredBound
 from rankwise._text import parse_call
 from rankwise.data import Pairs
 from rankwise.lambdas import ARPLoss, LambdaLoss, LambdaRank
@@ -101,6 +102,7 @@ __all__ = [
     "SoftmaxCrossEntropy",
     "Squared",
     "SquaredHingePairs",
+    "StructuredAP",
     "StructuredBound",
     "check_takes_pairs",
     "has_text",
@@ -131,6 +133,7 @@ LOSSES: dict[str, Any] = {
         LambdaLoss,
         ARPLoss,
         StructuredBound,
+        StructuredAP,
         Retargeted,
     )
 }

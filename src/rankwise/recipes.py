@@ -221,6 +221,14 @@ RECIPES: dict[str, Recipe] = {
             ranges={"C": Range(1e-5, 10, log=True)},
         ),
         Recipe(
+            "svm_map",
+            "metric: linear scores, structured bound of average precision",
+            "Yue et al. 2007, SIGIR",
+            _made("dorm", "DORM", measure="ap"),
+            {"C": (0.001, 0.01, 0.1, 1.0)},
+            ranges={"C": Range(1e-5, 10, log=True)},
+        ),
+        Recipe(
             "kernelranksvm",
             "pairwise: exact RBF kernel, squared hinge loss on score differences",
             "Kuo, Lee & Lin 2014, SDM; grid of Chen et al. 2017",
