@@ -368,7 +368,9 @@ def test_planes_are_kept_along_a_path(solver):
     for C in (0.01, 0.02, 0.04, 0.08):
         ranker.set_params(C=C)
         fresh = rw.DORM(**ranker.get_params()).fit(QUERIES)
-        shared_fit = rw.DORM(**ranker.get_params()).fit_in_search(QUERIES, None, shared)
+        warm = rw.DORM(**ranker.get_params()).set_params(warm_start=True)
+        shared_fit = warm.fit_in_search(QUERIES, None, shared)
+        assert shared_fit.n_left_out_ == fresh.n_left_out_
         assert shared_fit.objective_ == pytest.approx(fresh.objective_, rel=2e-5)
         rounds, alone = rounds + shared_fit.n_iter_, alone + fresh.n_iter_
     assert rounds < alone

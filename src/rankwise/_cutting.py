@@ -28,7 +28,8 @@ from rankwise._planes import solve_planes
 
 SOLVERS = ("queries", "bundle", "stochastic")
 _HELD_ROUNDS = 30
-_IDLE = 20  # rounds after which a plane without a multiplier is dropped
+_IDLE = 4  # rounds after which a plane without a multiplier is dropped
+_USED = 1e-3  # share of C that makes a plane one of those that carry the optimum
 _MOST_QUERIES = 20_000  # planes of so many queries are kept apart; beyond, they are summed
 
 
@@ -179,7 +180,7 @@ def _by_planes(
         V = planes.V + reference.of(planes.block, joined)
         found = solve_planes(V, planes.b, planes.block, blocks, C, 0.01 * tol)
         v, height, bound = found.w, found.height, max(bound, found.bound)
-        planes.drop_idle(found.alpha > 1e-9 * C)
+        planes.drop_idle(found.alpha > _USED * C)
     return Cut(best_v, best, bound, n_rounds, len(planes.b), best - bound <= tol * best)
 
 

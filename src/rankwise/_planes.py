@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
@@ -54,6 +55,10 @@ def solve_planes(
         V = vectors * np.sqrt(np.maximum(values, 0.0))
     m, n = V.shape
     count = np.bincount(block, minlength=n_blocks)
+    # Sums over the planes of a block.
+    order = np.argsort(block, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(count)])
+    picked = sp.csr_matrix((np.zeros(m), order, starts), shape=(n_blocks, m))
     # A point inside: alpha and the multiplier of xi >= 0 share C evenly.
     beta = C / (count + 1.0)
     alpha = beta[block]
@@ -71,9 +76,8 @@ def solve_planes(
         mean_gap = gap / (m + n_blocks)
         D, D0 = alpha / slack, beta / height
         mass = np.bincount(block, D, minlength=n_blocks) + D0
-        centre = np.zeros((n_blocks, n))
-        np.add.at(centre, block, D[:, None] * V)
-        centre /= mass[:, None]
+        picked.data[:] = D[order]
+        centre = np.asarray(picked @ V) / mass[:, None]
         about = np.sqrt(D)[:, None] * (V - centre[block])
         matrix = np.eye(n) + about.T @ about + (D0[:, None] * centre).T @ centre
         factor = cho_factor(matrix, lower=True, check_finite=False)

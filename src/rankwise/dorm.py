@@ -29,6 +29,7 @@ import numpy as np
 from rankwise import _validate
 from rankwise._cutting import SOLVERS
 from rankwise._estimator import _lists as lists_of
+from rankwise._linear_problem import LinearProblem
 from rankwise._newton import Floats, dot
 from rankwise._structured import StructuredAP, StructuredBound
 from rankwise.data import Queries, canonical_lists
@@ -67,7 +68,8 @@ class DORM(_Linear):
     max_iter : int
         Rounds of planes, or passes over the queries (stochastic).
     warm_start : bool
-        Where the reference is sorted: first held at the last fit's model.
+        Begin with the planes of the last fit on the same queries (in a search), and, where the
+        reference is sorted, hold it first at the last fit's model.
     random_state : int or None
         Order of the queries (stochastic); None is 0.
     metric : str or Metric
@@ -105,8 +107,8 @@ class DORM(_Linear):
     Notes
     -----
     A fit from zero or from a rough RankNet solution (where the reference is sorted by score) costs
-    a few dozen rounds; each reads the features twice. In a search over ``C`` the planes of one fit
-    are kept for the next. Kernels come through maps: ``KernelRanker(map, loss=StructuredBound())``.
+    a few dozen rounds; each reads the features twice. A grid over ``C`` starts each fit with the
+    planes of the last. Kernels come through maps: ``KernelRanker(map, loss=StructuredBound())``.
 
     References
     ----------
@@ -169,10 +171,10 @@ class DORM(_Linear):
     def _strengths(self) -> tuple[float, float, float]:
         return _validate.number("DORM.fit", "C", self.C, low=0, open_low=True), 1.0, 0.0
 
-    def _problem(self, train: Queries) -> Any:
+    def _solve(self, problem: LinearProblem, valid: Queries | None) -> None:
         _validate.choice("DORM.fit", "solver", self.solver, SOLVERS)
-        self.n_left_out_ = _left_out(train)
-        return super()._problem(train)
+        self.n_left_out_ = _left_out(problem.lists)
+        super()._solve(problem, valid)
 
     def partial_fit(
         self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: Any = None

@@ -165,7 +165,10 @@ class _Linear(Ranker):
         solver = getattr(self, "solver", "queries")
         planes = None
         if solver != "stochastic":
-            planes = problem.planes.setdefault(solver, Planes(np.zeros((0, problem.n))))
+            # Without a warm start a fit must not depend on those before it.
+            kept = problem.planes.get(solver) if self.warm_start else None
+            planes = Planes(np.zeros((0, problem.n))) if kept is None else kept
+            problem.planes[solver] = planes
         rng = np.random.default_rng(getattr(self, "random_state", None) or 0)
         found = minimize_cut(problem, solver, C, start, tol, max_iter, loss.convex, planes, rng)
         self.coef_, self.intercept_ = problem.weights(found.v)
