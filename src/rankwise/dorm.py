@@ -66,7 +66,7 @@ class DORM(_Linear):
     tol : float
         Stop when the duality gap has fallen to ``tol`` times the objective.
     max_iter : int
-        Rounds of planes, or passes over the queries (stochastic).
+        Rounds of planes, or passes over the queries (stochastic), for each reference that is held.
     warm_start : bool
         Begin with the planes of the last fit on the same queries (in a search), and, where the
         reference is sorted, hold it first at the last fit's model.
