@@ -79,7 +79,7 @@ def neural(loss: Any) -> Any:
     import torch
 
     torch.set_num_threads(1)
-    return rw.NeuralRanker(loss, n_epochs=60, early_stopping_rounds=10, random_state=0)
+    return rw.NeuralRanker(loss, n_epochs=30, early_stopping_rounds=5, random_state=0)
 
 
 # The scoring function and the settings tried, the same for every loss.
