@@ -7,7 +7,8 @@ parameters; the sets are drawn once and given to all systems under each one's ow
 says how). Every fit stops by its own library's nDCG@10 on the validation queries, the set with the
 best nDCG@10 there (measured by rankwise for all) scores the test queries, once. All of it is done
 with ``--seeds`` seeds of the subsampling, a query's value is the mean over them, and systems are
-compared query by query with rankwise's. Beside LambdaMART alone stands an average of five of them
+compared query by query with rankwise's. Beside LambdaMART stand trees on LambdaLoss's weights of
+the same pairs (NDCG-Loss2++; they have no normalisation to choose) and an average of five LambdaMARTs
 (BL-MART). Finished data sets of a system are files in the cache.
 """
 
@@ -60,6 +61,19 @@ def rankwise(train: rw.Queries, valid: rw.Queries, p: dict[str, Any], seed: int)
     loss = rw.LambdaRank(normalize="both" if p["normalize"] else "none")
     ranker = rw.TreeRanker(
         loss,
+        n_estimators=ROUNDS,
+        early_stopping_rounds=PATIENCE,
+        random_state=seed,
+        n_jobs=1,
+        **own,
+    )
+    return ranker.fit(train, eval_set=valid).predict
+
+
+def lambdaloss(train: rw.Queries, valid: rw.Queries, p: dict[str, Any], seed: int) -> Scorer:
+    own = {k: v for k, v in p.items() if k != "normalize"}
+    ranker = rw.TreeRanker(
+        rw.LambdaLoss("ndcg2++"),
         n_estimators=ROUNDS,
         early_stopping_rounds=PATIENCE,
         random_state=seed,
@@ -145,6 +159,7 @@ def _pool(queries: rw.Queries) -> Any:
 
 SYSTEMS: dict[str, Callable[[rw.Queries, rw.Queries, dict[str, Any], int], Scorer]] = {
     "rankwise LambdaMART": rankwise,
+    "rankwise LambdaLoss": lambdaloss,
     "LightGBM lambdarank": lightgbm,
     "XGBoost rank:ndcg": xgboost,
     "CatBoost YetiRank": catboost,
@@ -152,7 +167,7 @@ SYSTEMS: dict[str, Callable[[rw.Queries, rw.Queries, dict[str, Any], int], Score
 }
 
 
-SLUGS = {"rankwise BL-MART of 5": "bagged"}
+SLUGS = {"rankwise BL-MART of 5": "bagged", "rankwise LambdaLoss": "lambdaloss"}
 
 
 def tuned(folds: Folds, fit: Any, sets: list[dict[str, Any]], seed: int) -> dict[str, Any]:
@@ -181,13 +196,15 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=8, help="sets of parameters (default: 8)")
     parser.add_argument("--seeds", type=int, default=1, help="seeds of each fit (default: 1)")
     parser.add_argument("--only", default="", help=f"data sets by commas, of {', '.join(DATA)}")
+    parser.add_argument("--no-bags", action="store_true", help="leave BL-MART out")
     args = parser.parse_args()
     args.cache.mkdir(parents=True, exist_ok=True)
     sets = draws(args.trials)
+    systems = {n: f for n, f in SYSTEMS.items() if not (args.no_bags and f is bagged)}
     for data in args.only.split(",") if args.only else DATA:
         folds = DATA[data][1](args.data)
-        results: dict[str, list[dict[str, Any]]] = {name: [] for name in SYSTEMS}
-        for (name, fit), seed in itertools.product(SYSTEMS.items(), range(args.seeds)):
+        results: dict[str, list[dict[str, Any]]] = {name: [] for name in systems}
+        for (name, fit), seed in itertools.product(systems.items(), range(args.seeds)):
             settings = f"{SPACE} {args.trials} {ROUNDS} {PATIENCE} {METRICS}"
             path = args.cache / f"tuned-{data}-{SLUGS.get(name, name.split()[0])}-{seed}.json"
             content = stored(path, settings)

@@ -167,7 +167,7 @@ relevant documents are left out), made by
 In each fold the settings below are fitted and the one with the best nDCG@10 on the validation queries scores the
 test queries, once. The budget is small and the same for every loss, so a difference between two rows is one between
 losses under equal treatment, not between each at its best; the intervals say how much a mean would move with other
-queries. The best of a column is bold.
+queries. The best of a column is bold. What the table says is in [Losses](losses.md#which-one-measured).
 
 {settings}
 

@@ -351,6 +351,15 @@ RECIPES: dict[str, Recipe] = {
             ranges=_TREE_RANGES,
         ),
         Recipe(
+            "lambdaloss",
+            "listwise: boosted trees on the pair weights of NDCG-Loss2++",
+            "Wang et al. 2018, CIKM",
+            _trees("lambdaloss"),
+            _TREES,
+            missing=True,
+            ranges=_TREE_RANGES,
+        ),
+        Recipe(
             "dart",
             "listwise: LambdaMART that drops some of the earlier trees in each round",
             "Vinayak & Gilad-Bachrach 2015, AISTATS",
