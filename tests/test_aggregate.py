@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rankwise as rw
@@ -321,6 +321,7 @@ def test_renaming_items_renames_the_result(name, function, R, data):
 
 @without("rra", "bradley_terry", "plackett_luce")
 @given(R=score_columns())
+@example(R=np.array([[0.0, -1.0], [0.0, -1.0], [-1.0, 0.0]]))  # several nearest rankings
 @settings(max_examples=20)
 def test_repeating_all_lists_changes_no_order(name, function, R):
     options = {"sigma": 0.0} if name == "log_isr" else {}
